@@ -1,0 +1,255 @@
+//! Identities and ordered quantities, each a newtype, and the visitor that finds them inside any value.
+//!
+//! A checker renames identities and ranks ordered quantities; it can only do so when no record hides one in a plain integer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use restante_kv::{StoreTime, Version};
+use serde::{Deserialize, Serialize};
+
+/// Visits every identity and ordered quantity of a value in place, in a fixed order.
+pub trait VisitAtoms {
+    /// Calls `visitor` for each atom.
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor);
+}
+
+/// What to do with each kind of atom. Every method may replace the atom.
+pub trait AtomVisitor {
+    /// The identity of a send.
+    fn send_id(&mut self, id: &mut SendId);
+    /// The identity of a lease owner.
+    fn owner_id(&mut self, id: &mut OwnerId);
+    /// A fencing token.
+    fn fence(&mut self, fence: &mut Fence);
+    /// A position in a lane or an order key's queue.
+    fn position(&mut self, position: &mut Position);
+    /// An instant of the store's clock.
+    fn store_time(&mut self, at: &mut StoreTime);
+    /// A store version.
+    fn version(&mut self, version: &mut Version);
+}
+
+macro_rules! id_16 {
+    ($(#[$doc:meta])* $name:ident, $visit:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name([u8; 16]);
+
+        impl $name {
+            /// An id from 16 bytes that nobody used before (random, or derived from something unique).
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(bytes)
+            }
+            /// The 16 bytes.
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                &self.0
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+        impl VisitAtoms for $name {
+            fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+                visitor.$visit(self);
+            }
+        }
+    };
+}
+
+id_16!(
+    /// One accepted send: one payload and its recipients.
+    SendId,
+    send_id
+);
+id_16!(
+    /// Who holds a lease. Unique per start of a worker: a process that restarts is another owner.
+    OwnerId,
+    owner_id
+);
+
+/// One delivery: recipient number `index` of a send.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct EntryId {
+    /// The send.
+    pub send: SendId,
+    /// Position in the send's recipient list, from 0.
+    pub index: u32,
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.send, self.index)
+    }
+}
+
+impl VisitAtoms for EntryId {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        self.send.visit_atoms(visitor);
+    }
+}
+
+macro_rules! ordered_u64 {
+    ($(#[$doc:meta])* $name:ident, $visit:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// From its number.
+            pub const fn new(number: u64) -> Self {
+                Self(number)
+            }
+            /// Its number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+            /// The next one; saturates.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0.saturating_add(1))
+            }
+        }
+        impl VisitAtoms for $name {
+            fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+                visitor.$visit(self);
+            }
+        }
+    };
+}
+
+ordered_u64!(
+    /// The fencing token of an entry: rises by one with every claim for as long as the record lives, and never restarts.
+    Fence,
+    fence
+);
+ordered_u64!(
+    /// A place in a lane or in an order key's queue; dense, from 0.
+    Position,
+    position
+);
+
+impl VisitAtoms for StoreTime {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        visitor.store_time(self);
+    }
+}
+
+impl VisitAtoms for Version {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        visitor.version(self);
+    }
+}
+
+macro_rules! no_atoms {
+    ($($name:ty),*) => { $(impl VisitAtoms for $name {
+        fn visit_atoms(&mut self, _visitor: &mut dyn AtomVisitor) {}
+    })* };
+}
+no_atoms!(bool, u8, u16, u32, u64, i64, usize, String, Arc<str>, Bytes, Sealed, restante_kv::Key);
+
+impl<T: VisitAtoms> VisitAtoms for Option<T> {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        self.iter_mut().for_each(|item| item.visit_atoms(visitor));
+    }
+}
+
+impl<T: VisitAtoms> VisitAtoms for Vec<T> {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        self.iter_mut().for_each(|item| item.visit_atoms(visitor));
+    }
+}
+
+impl<T: VisitAtoms> VisitAtoms for Box<T> {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        (**self).visit_atoms(visitor);
+    }
+}
+
+/// Opaque bytes, cheap to clone; printed as their length.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(Arc<[u8]>);
+
+impl Bytes {
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Bytes;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes::from(bytes))
+            }
+        }
+        deserializer.deserialize_bytes(Visitor)
+    }
+}
+
+/// A sealed signing reference: what the sender needs to find or open its key. It cannot be printed and no inspection type
+/// has a field for it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Sealed(Bytes);
+
+impl Sealed {
+    /// Wraps bytes that are already sealed (encrypted or a mere reference); Restante never opens them.
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        Self(bytes.into())
+    }
+    /// The sealed bytes, for the sender that can open them.
+    pub fn expose(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealed(..)")
+    }
+}

@@ -1,0 +1,56 @@
+//! One table from the result of a POST to the verdict of its settle.
+//!
+//! | result | verdict |
+//! |---|---|
+//! | 2xx | delivered |
+//! | a configured permanent code (404, 410) | dropped, permanent |
+//! | 429 or 503 with Retry-After | retry after that, the destination is paced |
+//! | every other status (redirects are not followed) | retry after backoff |
+//! | not sent (name, connection, TLS) | retry after backoff |
+//! | unknown (timeout, reset, lost answer) | retry after backoff; it may arrive twice |
+
+use restante_core_derive::VisitAtoms;
+
+use crate::config::Config;
+use crate::plan::Verdict;
+use crate::record::{DropReason, WaitReason};
+
+/// How an attempt to deliver ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub enum PostResult {
+    /// The destination answered.
+    Status {
+        /// HTTP status code.
+        code: u16,
+        /// Its Retry-After in milliseconds, 0 when that lies in the past.
+        retry_after_ms: Option<u64>,
+    },
+    /// Nothing reached the destination, for certain.
+    NotSent(NotSent),
+    /// It may have reached the destination.
+    Unknown,
+}
+
+/// Why nothing reached the destination.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, VisitAtoms)]
+pub enum NotSent {
+    /// The name did not resolve.
+    Dns,
+    /// No connection.
+    Connect,
+    /// The TLS handshake failed.
+    Tls,
+}
+
+/// The verdict on a result.
+pub fn classify(config: &Config, result: PostResult) -> Verdict {
+    match result {
+        PostResult::Status { code: 200..=299, .. } => Verdict::Delivered,
+        PostResult::Status { code, .. } if config.permanent_codes.contains(&code) => Verdict::Drop(DropReason::Permanent(code)),
+        PostResult::Status { code: 429 | 503, retry_after_ms: Some(pause_ms) } => {
+            Verdict::Retry { wait: WaitReason::RateLimited, retry_after_ms: Some(pause_ms) }
+        }
+        PostResult::Status { .. } | PostResult::NotSent(_) => Verdict::Retry { wait: WaitReason::Backoff, retry_after_ms: None },
+        PostResult::Unknown => Verdict::Retry { wait: WaitReason::Unknown, retry_after_ms: None },
+    }
+}

@@ -1,0 +1,80 @@
+//! Looking at entries. The row type has no field that could hold a payload or a signing reference.
+
+use std::sync::Arc;
+
+use restante_core_derive::VisitAtoms;
+use restante_kv::{Key, KeyRange, Page, StoreTime};
+
+use crate::atoms::{EntryId, Fence};
+use crate::keys::Kind;
+use crate::plan::Env;
+use crate::record::{Entry, LaneRef, Lease, Record, Unreadable, WaitReason};
+
+/// What may be shown of an entry.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct InspectRow {
+    /// The delivery.
+    pub id: EntryId,
+    /// Where it goes.
+    pub inbox: Arc<str>,
+    /// When the backlog took ownership.
+    pub origin: StoreTime,
+    /// When it is given up.
+    pub retention_end_at: StoreTime,
+    /// When it is due, or its lease ends.
+    pub vest_at: StoreTime,
+    /// Settled attempts that did not deliver.
+    pub failure_count: u32,
+    /// Its latest token.
+    pub fence: Fence,
+    /// Its lease.
+    pub lease: Option<Lease>,
+    /// Its lane.
+    pub lane: Option<LaneRef>,
+    /// Why it waits.
+    pub wait: WaitReason,
+}
+
+/// One page of an inspection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InspectPage {
+    /// Readable entries, in the order of their ids.
+    pub rows: Vec<InspectRow>,
+    /// Entries of another version, or damaged.
+    pub unreadable: Vec<(EntryId, Unreadable)>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<Key>,
+}
+
+/// The range to scan, from `next` of an earlier page or from the beginning.
+pub fn inspect_range(env: &Env, next: Option<Key>) -> KeyRange {
+    let all = env.keys.all(Kind::Entry);
+    match next {
+        Some(start) if all.contains(&start) => KeyRange { start, ..all },
+        _ => all,
+    }
+}
+
+/// What a scanned page shows.
+pub fn inspect_page(env: &Env, page: &Page) -> InspectPage {
+    let mut shown = InspectPage { rows: Vec::new(), unreadable: Vec::new(), next: page.next.clone() };
+    for (key, record) in &page.entries {
+        let Ok(id) = env.keys.read_entry(Kind::Entry, key) else { continue };
+        match Entry::decode(&record.value) {
+            Ok(entry) => shown.rows.push(InspectRow {
+                id,
+                inbox: entry.inbox,
+                origin: entry.origin,
+                retention_end_at: entry.origin.plus_ms(env.config.max_retention_ms),
+                vest_at: entry.vest_at,
+                failure_count: entry.failure_count,
+                fence: entry.fence,
+                lease: entry.lease,
+                lane: entry.lane,
+                wait: entry.wait,
+            }),
+            Err(why) => shown.unreadable.push((id, why)),
+        }
+    }
+    shown
+}

@@ -1,0 +1,348 @@
+//! The sweep: everything the index could have lost is found again from the records themselves, and what is over is pruned.
+//!
+//! Bounded pages, idempotent repairs: a sweep that stops half-way is repeated from the beginning by whoever comes next.
+
+use std::collections::VecDeque;
+
+use restante_kv::{Key, KeyRange, StoreTime, Version, Versioned};
+
+use super::transact::{Failure, Transact, TransactStep};
+use super::{About, Io, LocalTime, Reply};
+use crate::atoms::{EntryId, Fence, OwnerId, SendId};
+use crate::effect::Effect;
+use crate::keys::Kind;
+use crate::plan::{
+    BeginSweep, Command, DropQuarantined, Env, FinishSweep, Prune, Quarantine, Rejection, RepairIndex, RepairLane, Subject,
+};
+use crate::record::{DeadLetter, Entry, Lane, Marker, Quarantined, Record, Stage};
+
+/// Ranges in the order they are swept.
+const RANGES: [Kind; 7] =
+    [Kind::Entry, Kind::Lane, Kind::Stage, Kind::PayloadChunk, Kind::Marker, Kind::DeadLetter, Kind::Quarantined];
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum State {
+    Beginning(Transact),
+    Scanning,
+    /// Asking for the rows that should exist.
+    Verifying,
+    /// Asking whether a send is still being staged.
+    Staging {
+        send: SendId,
+        key: Key,
+        version: Version,
+    },
+    /// Asking whether a send that is not being staged any more still has members.
+    Counting {
+        send: SendId,
+        key: Key,
+        version: Version,
+    },
+    Repairing(Transact),
+    Finishing(Transact),
+    Ended,
+}
+
+/// Something a page suggests to do.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Job {
+    Run(Command),
+    /// These keys should exist; run the command if one does not.
+    Verify {
+        expected: Vec<Key>,
+        otherwise: Command,
+    },
+    PruneChunk {
+        send: SendId,
+        key: Key,
+        version: Version,
+    },
+}
+
+/// A sweep under way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Sweep {
+    owner: OwnerId,
+    slot: u64,
+    state: State,
+    range_index: usize,
+    range: KeyRange,
+    next: Option<Key>,
+    jobs: VecDeque<Job>,
+    verifying: Vec<Job>,
+    repaired: u64,
+    /// Whether a repair could not be made now; the sweep then goes on, and proves nothing.
+    skipped: bool,
+}
+
+/// How a sweep ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum SweepEnd {
+    /// Completed; this many repairs were made.
+    Completed { repaired: u64 },
+    /// A sweep was completed within the interval already.
+    Fresh,
+    /// Somebody else is at it, or the store refused.
+    NotProved,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum SweepStep {
+    Do(Io),
+    Ended(SweepEnd),
+}
+
+impl Sweep {
+    pub(super) fn begin(env: &Env, owner: OwnerId, slot: u64, local: LocalTime) -> (Self, SweepStep) {
+        let (transact, step) = Transact::begin(env, Command::BeginSweep(BeginSweep { owner }), Fence::default(), local);
+        let mut sweep = Self {
+            owner,
+            slot,
+            state: State::Beginning(transact),
+            range_index: 0,
+            range: env.keys.all(RANGES[0]),
+            next: None,
+            jobs: VecDeque::new(),
+            verifying: Vec::new(),
+            repaired: 0,
+            skipped: false,
+        };
+        let step = sweep.follow(env, step, &mut Vec::new(), local);
+        (sweep, step)
+    }
+
+    pub(super) fn about(&self) -> About {
+        let what = match &self.state {
+            State::Beginning(transact) | State::Repairing(transact) | State::Finishing(transact) => return transact.about(),
+            State::Scanning => "sweep-scan",
+            State::Verifying => "sweep-verify",
+            State::Staging { .. } => "sweep-stage",
+            State::Counting { .. } | State::Ended => "sweep-count",
+        };
+        About { what, subject: Subject::Backlog, fence: Fence::default(), tries: 0 }
+    }
+
+    pub(super) fn step(&mut self, env: &Env, reply: Reply, effects: &mut Vec<Effect>, local: LocalTime) -> SweepStep {
+        match (&mut self.state, reply) {
+            (State::Beginning(transact) | State::Repairing(transact) | State::Finishing(transact), reply) => {
+                let step = transact.step(env, reply, local);
+                self.follow(env, step, effects, local)
+            }
+            (State::Scanning, Reply::Page { result: Ok(page), at, .. }) => {
+                self.next = page.next;
+                for (key, record) in page.entries {
+                    if let Some(job) = self.job_for(env, key, &record, at) {
+                        self.jobs.push_back(job);
+                    }
+                }
+                self.next_job(env, local)
+            }
+            (State::Verifying, Reply::Snapshot { result: Ok(records), .. }) => self.on_verified(env, &records, local),
+            (State::Staging { send, key, version }, Reply::Snapshot { result: Ok(records), .. }) => {
+                if records.iter().any(Option::is_some) {
+                    return self.next_job(env, local);
+                }
+                // Only now: a publish deletes the stage and writes the members in one commit, so that members counted before
+                // the stage was seen gone would prove nothing.
+                let range = env.keys.members(*send);
+                self.state = State::Counting { send: *send, key: key.clone(), version: *version };
+                SweepStep::Do(Io::Scan { range, limit: 1 })
+            }
+            (State::Counting { send, key, version }, Reply::Page { result: Ok(page), .. }) => {
+                let prune = Prune { key: key.clone(), version: *version, chunk_of: Some(*send) };
+                match (page.entries.is_empty(), page.next) {
+                    (true, None) => self.repair(env, Command::Prune(prune), local),
+                    (true, Some(next)) => {
+                        let range = KeyRange { start: next, ..env.keys.members(*send) };
+                        SweepStep::Do(Io::Scan { range, limit: 1 })
+                    }
+                    (false, _) => self.next_job(env, local),
+                }
+            }
+            (_, Reply::Page { result: Err(_), .. } | Reply::Snapshot { result: Err(_), .. }) => self.end(SweepEnd::NotProved),
+            (state, reply) => {
+                debug_assert!(false, "a sweep in {state:?} cannot use {reply:?}");
+                self.end(SweepEnd::NotProved)
+            }
+        }
+    }
+
+    fn end(&mut self, end: SweepEnd) -> SweepStep {
+        self.state = State::Ended;
+        SweepStep::Ended(end)
+    }
+
+    fn follow(&mut self, env: &Env, step: TransactStep, effects: &mut Vec<Effect>, local: LocalTime) -> SweepStep {
+        let result = match step {
+            TransactStep::Do(io) => return SweepStep::Do(io),
+            TransactStep::Done(result) => result,
+        };
+        match (&self.state, result) {
+            (State::Beginning(_), Ok(_)) => self.scan(),
+            (State::Beginning(_), Err(Failure::Rejected(Rejection::NotDue))) => self.end(SweepEnd::Fresh),
+            (State::Finishing(_), Ok(_)) => {
+                let repaired = self.repaired;
+                self.end(SweepEnd::Completed { repaired })
+            }
+            (State::Repairing(transact), Ok((_, new_effects))) => {
+                self.repaired += 1;
+                effects.extend(new_effects);
+                // A lane moves on by one place a commit; the next head may be gone too.
+                if let Command::RepairLane(_) = transact.command() {
+                    self.jobs.push_front(Job::Run(transact.command().clone()));
+                }
+                self.next_job(env, local)
+            }
+            (State::Repairing(transact), Err(Failure::Rejected(_))) => {
+                // "Not needed" after a commit without an answer: that commit made it so, and what it put back is to be looked for.
+                self.repaired += u64::from(transact.may_have_committed());
+                self.next_job(env, local)
+            }
+            // One record that cannot be repaired now must not keep the sweep from the others: it goes on, and proves nothing.
+            (State::Repairing(_), Err(Failure::Contention | Failure::Unknown)) => {
+                self.skipped = true;
+                self.next_job(env, local)
+            }
+            // One that can never be repaired must not keep it from proving the others either.
+            (State::Repairing(transact), Err(Failure::Inconsistent { key, .. })) => {
+                let command = self.quarantine_for(env, transact.command(), &key);
+                match command {
+                    Some(command) => self.repair(env, command, local),
+                    None => self.next_job(env, local),
+                }
+            }
+            (_, Err(_) | Ok(_)) => self.end(SweepEnd::NotProved),
+        }
+    }
+
+    fn quarantine_for(&self, env: &Env, failed: &Command, key: &Key) -> Option<Command> {
+        let id = env.keys.read_entry(Kind::Entry, key).ok()?;
+        let is_quarantine = matches!(failed, Command::Quarantine(_));
+        (!is_quarantine).then(|| Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))
+    }
+
+    fn scan(&mut self) -> SweepStep {
+        self.state = State::Scanning;
+        SweepStep::Do(Io::Scan { range: self.range.clone(), limit: 64 })
+    }
+
+    fn job_for(&self, env: &Env, key: Key, record: &Versioned, at: StoreTime) -> Option<Job> {
+        let version = record.version;
+        let prune_if = |over: bool| over.then_some(Job::Run(Command::Prune(Prune { key: key.clone(), version, chunk_of: None })));
+        match RANGES[self.range_index] {
+            Kind::Entry => self.job_for_entry(env, env.keys.read_entry(Kind::Entry, &key).ok()?, record),
+            Kind::Lane => {
+                let (order_key, destination) = env.keys.read_lane(&key).ok()?;
+                let lane = Lane::decode(&record.value).ok()?;
+                let otherwise = Command::RepairLane(RepairLane { order_key, destination });
+                Some(Job::Verify { expected: vec![env.keys.entry(lane.head_entry)], otherwise })
+            }
+            Kind::Stage => prune_if(Stage::decode(&record.value).is_ok_and(|stage| stage.deadline <= at)),
+            Kind::PayloadChunk => {
+                let send = env.keys.read_send(Kind::PayloadChunk, &key).ok()?;
+                Some(Job::PruneChunk { send, key: key.clone(), version })
+            }
+            Kind::Marker => prune_if(Marker::decode(&record.value).is_ok_and(|marker| marker.expires_at <= at)),
+            Kind::DeadLetter => prune_if(DeadLetter::decode(&record.value).is_ok_and(|letter| letter.expires_at <= at)),
+            Kind::Quarantined => {
+                let over = Quarantined::decode(&record.value).is_ok_and(|record| record.expires_at <= at);
+                let id = env.keys.read_entry(Kind::Quarantined, &key).ok()?;
+                over.then_some(Job::Run(Command::DropQuarantined(DropQuarantined { id, slot: self.slot })))
+            }
+            _ => None,
+        }
+    }
+
+    fn job_for_entry(&self, env: &Env, id: EntryId, record: &Versioned) -> Option<Job> {
+        match Entry::decode(&record.value) {
+            Ok(entry) if entry.active => {
+                let due = env.keys.due(&entry.destination, entry.vest_at, id);
+                let pointer = env.keys.pointer(&entry.destination, entry.vest_at);
+                Some(Job::Verify { expected: vec![due, pointer], otherwise: Command::RepairIndex(RepairIndex { id }) })
+            }
+            Ok(_) => None,
+            Err(_) => Some(Job::Run(Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))),
+        }
+    }
+
+    fn next_job(&mut self, env: &Env, local: LocalTime) -> SweepStep {
+        match self.jobs.pop_front() {
+            Some(Job::Run(command)) => self.repair(env, command, local),
+            Some(Job::PruneChunk { send, key, version }) => {
+                let stage_key = env.keys.stage(send);
+                self.state = State::Staging { send, key, version };
+                SweepStep::Do(Io::Read(vec![stage_key]))
+            }
+            Some(verify @ Job::Verify { .. }) => self.verify(verify),
+            None => self.next_page(env, local),
+        }
+    }
+
+    /// Verifies as many records as one snapshot takes.
+    fn verify(&mut self, first: Job) -> SweepStep {
+        const KEYS_AT_ONCE: usize = 10;
+        self.verifying = vec![first];
+        while (self.verifying.len() + 1) * 2 <= KEYS_AT_ONCE
+            && matches!(self.jobs.front(), Some(Job::Verify { .. }))
+            && let Some(job) = self.jobs.pop_front()
+        {
+            self.verifying.push(job);
+        }
+        let keys = self.verifying.iter().flat_map(expected_of).cloned().collect();
+        self.state = State::Verifying;
+        SweepStep::Do(Io::Read(keys))
+    }
+
+    fn on_verified(&mut self, env: &Env, records: &[Option<Versioned>], local: LocalTime) -> SweepStep {
+        let mut records = records.iter();
+        for job in std::mem::take(&mut self.verifying) {
+            let found: Vec<_> = records.by_ref().take(expected_of(&job).len()).collect();
+            let missing = found.iter().filter(|record| record.is_none()).count();
+            let idle_head = found.iter().any(|record| is_idle_head(&job, record.as_ref()));
+            if let Job::Verify { otherwise, .. } = job
+                && (missing > 0 || idle_head)
+            {
+                self.jobs.push_front(Job::Run(otherwise));
+            }
+        }
+        self.next_job(env, local)
+    }
+
+    fn repair(&mut self, env: &Env, command: Command, local: LocalTime) -> SweepStep {
+        let (transact, step) = Transact::begin(env, command, Fence::default(), local);
+        self.state = State::Repairing(transact);
+        self.follow(env, step, &mut Vec::new(), local)
+    }
+
+    fn next_page(&mut self, env: &Env, local: LocalTime) -> SweepStep {
+        if let Some(next) = self.next.take() {
+            self.range.start = next;
+            return self.scan();
+        }
+        self.range_index += 1;
+        if let Some(kind) = RANGES.get(self.range_index) {
+            self.range = env.keys.all(*kind);
+            return self.scan();
+        }
+        if self.skipped {
+            return self.end(SweepEnd::NotProved);
+        }
+        let command = Command::FinishSweep(FinishSweep { owner: self.owner });
+        let (transact, step) = Transact::begin(env, command, Fence::default(), local);
+        self.state = State::Finishing(transact);
+        self.follow(env, step, &mut Vec::new(), local)
+    }
+}
+
+/// Whether a lane's head was never made claimable: it was promoted by a version that could not read it.
+fn is_idle_head(job: &Job, head: Option<&Versioned>) -> bool {
+    let is_lane = matches!(job, Job::Verify { otherwise: Command::RepairLane(_), .. });
+    is_lane && head.is_some_and(|head| Entry::decode(&head.value).is_ok_and(|entry| !entry.active))
+}
+
+fn expected_of(job: &Job) -> &[Key] {
+    match job {
+        Job::Verify { expected, .. } => expected,
+        Job::Run(_) | Job::PruneChunk { .. } => &[],
+    }
+}

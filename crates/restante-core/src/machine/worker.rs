@@ -1,0 +1,362 @@
+//! One lease owner at work: discovery, deliveries and the sweep, each a task of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use restante_kv::StoreTime;
+
+use super::delivery::{Delivery, DeliveryEnd, DeliveryStep};
+use super::discovery::{Discovery, DiscoveryStep, PassEnd};
+use super::sweep::{Sweep, SweepEnd, SweepStep};
+use super::{About, DueHint, Io, LocalTime, Reply};
+use crate::atoms::{EntryId, Fence, OwnerId};
+use crate::effect::Effect;
+use crate::plan::{Env, Subject};
+
+/// A task of a worker. A task has one action under way at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskId(u32);
+
+impl TaskId {
+    const DISCOVERY: Self = Self(0);
+    const SWEEP: Self = Self(1);
+    const FIRST_DELIVERY: Self = Self(2);
+}
+
+/// What [`Worker::once`] came to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RunReport {
+    /// Deliveries claimed and brought to an end of their claim.
+    pub processed: u64,
+    /// `false` exactly when every pointer shard was read to its end with nothing due and a full sweep was completed within
+    /// the sweep interval.
+    pub more: bool,
+    /// When the next known work vests; `None` when none is known.
+    pub next_at: Option<StoreTime>,
+}
+
+/// What a worker wants next.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct WorkerStep {
+    /// Actions to execute, at once and side by side; each reply goes back with its task.
+    pub actions: Vec<(TaskId, About, Io)>,
+    /// What to tell the world.
+    pub effects: Vec<Effect>,
+    /// Deliveries whose claim ended.
+    pub ended: Vec<(EntryId, DeliveryEnd)>,
+    /// The report of [`Worker::once`], or the end of a stopped worker.
+    pub finished: Option<RunReport>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Mode {
+    Once { limit: u64 },
+    Serve,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Finding {
+    Passing(Box<Discovery>),
+    /// Until the poll interval, the next known work, or a wake.
+    Idle,
+    /// A pass of [`Mode::Once`] ended; its deliveries have not.
+    Draining(PassEnd),
+    /// [`Mode::Once`] found nothing due and waits for its sweep.
+    Proving(PassEnd),
+}
+
+/// One lease owner at work. Its owner id is used by no other worker, ever.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Worker {
+    env: Arc<Env>,
+    owner: OwnerId,
+    mode: Mode,
+    finding: Finding,
+    sweep: Option<Box<Sweep>>,
+    deliveries: BTreeMap<TaskId, Delivery>,
+    next_task: TaskId,
+    processed: u64,
+    handed_out: u64,
+    fruitless_passes: u32,
+    progressed: bool,
+    stopping: bool,
+}
+
+/// Passes in a row without progress after which a run gives up on contended work, and a serving worker sleeps.
+const FRUITLESS_PASSES_MAX: u32 = 3;
+
+impl Worker {
+    fn new(env: Arc<Env>, owner: OwnerId, mode: Mode, local: LocalTime) -> (Self, WorkerStep) {
+        let (discovery, step) = Discovery::begin(&env, owner);
+        let mut worker = Self {
+            env,
+            owner,
+            mode,
+            finding: Finding::Passing(Box::new(discovery)),
+            sweep: None,
+            deliveries: BTreeMap::new(),
+            next_task: TaskId::FIRST_DELIVERY,
+            processed: 0,
+            handed_out: 0,
+            fruitless_passes: 0,
+            progressed: false,
+            stopping: false,
+        };
+        let mut out = WorkerStep::default();
+        worker.follow_discovery(step, &mut out, local);
+        (worker, out)
+    }
+
+    /// Delivers what is due, at most `limit` deliveries, sweeps if a sweep is due, and reports.
+    pub fn once(env: Arc<Env>, owner: OwnerId, limit: u64, local: LocalTime) -> (Self, WorkerStep) {
+        Self::new(env, owner, Mode::Once { limit }, local)
+    }
+
+    /// Delivers and sweeps until it is stopped.
+    pub fn serve(env: Arc<Env>, owner: OwnerId, local: LocalTime) -> (Self, WorkerStep) {
+        let (mut worker, mut out) = Self::new(env, owner, Mode::Serve, local);
+        worker.begin_sweep(&mut out, local);
+        (worker, out)
+    }
+
+    /// Who it is.
+    pub fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    /// Takes nothing new; finishes when the deliveries under way have ended.
+    pub fn stop(&mut self) -> WorkerStep {
+        self.stopping = true;
+        let mut out = WorkerStep::default();
+        self.finish_if_stopped(&mut out);
+        out
+    }
+
+    /// The next step of a task.
+    pub fn step(&mut self, task: TaskId, reply: Reply, local: LocalTime) -> WorkerStep {
+        let mut out = WorkerStep::default();
+        match task {
+            TaskId::DISCOVERY if self.stopping => {}
+            TaskId::SWEEP if self.stopping => {}
+            TaskId::DISCOVERY => self.on_discovery(reply, &mut out, local),
+            TaskId::SWEEP => self.on_sweep(reply, &mut out, local),
+            task => {
+                let Some(delivery) = self.deliveries.get_mut(&task) else { return out };
+                let step = delivery.step(&self.env, reply, &mut out.effects, local);
+                self.follow_delivery(task, step, &mut out, local);
+            }
+        }
+        self.finish_if_stopped(&mut out);
+        out
+    }
+
+    fn finish_if_stopped(&self, out: &mut WorkerStep) {
+        if self.stopping && self.deliveries.is_empty() {
+            out.finished = Some(RunReport { processed: self.processed, more: true, next_at: None });
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        let free = self.env.config.concurrency.saturating_sub(self.deliveries.len());
+        match self.mode {
+            _ if self.stopping => 0,
+            Mode::Serve => free,
+            Mode::Once { limit } => {
+                let begun = self.processed + self.deliveries.len() as u64;
+                free.min(usize::try_from(limit.saturating_sub(begun)).unwrap_or(usize::MAX))
+            }
+        }
+    }
+
+    fn slot(&self, task: TaskId) -> u64 {
+        u64::from(self.owner.as_bytes()[1]) + u64::from(task.0)
+    }
+
+    // Discovery.
+
+    fn on_discovery(&mut self, reply: Reply, out: &mut WorkerStep, local: LocalTime) {
+        let capacity = self.capacity();
+        let deliveries = &self.deliveries;
+        let busy = |hint: &DueHint| deliveries.values().any(|delivery| delivery.id() == hint.key.entry);
+        match &mut self.finding {
+            Finding::Passing(discovery) => {
+                let step = discovery.step(&self.env, reply, capacity, &busy, local);
+                self.follow_discovery(step, out, local);
+            }
+            Finding::Idle => self.begin_pass(out, local),
+            Finding::Draining(_) | Finding::Proving(_) => debug_assert!(false, "discovery is not under way"),
+        }
+    }
+
+    fn begin_pass(&mut self, out: &mut WorkerStep, local: LocalTime) {
+        let (discovery, step) = Discovery::begin(&self.env, self.owner);
+        self.finding = Finding::Passing(Box::new(discovery));
+        self.handed_out = 0;
+        self.progressed = false;
+        self.follow_discovery(step, out, local);
+    }
+
+    fn follow_discovery(&mut self, step: DiscoveryStep, out: &mut WorkerStep, local: LocalTime) {
+        match step {
+            DiscoveryStep::Do(io) => {
+                if let Finding::Passing(discovery) = &self.finding {
+                    out.actions.push((TaskId::DISCOVERY, discovery.about(), io));
+                }
+            }
+            DiscoveryStep::Deliver(due) => {
+                for hint in due {
+                    self.begin_delivery(hint, out, local);
+                }
+                self.resume_discovery(out, local);
+            }
+            DiscoveryStep::Ended(end) => self.on_pass_end(end, out, local),
+        }
+    }
+
+    /// Goes on with a pass that waits for capacity, if there is some.
+    fn resume_discovery(&mut self, out: &mut WorkerStep, local: LocalTime) {
+        let capacity = self.capacity();
+        // A run that reached its limit ends its pass here: it cannot prove that nothing is left.
+        let limit_reached = matches!(self.mode, Mode::Once { limit } if self.processed >= limit) && self.deliveries.is_empty();
+        let Finding::Passing(discovery) = &mut self.finding else { return };
+        if !discovery.is_waiting_for_capacity() {
+            return;
+        }
+        if limit_reached {
+            let report = RunReport { processed: self.processed, more: true, next_at: None };
+            out.finished = Some(report);
+        } else if capacity > 0 {
+            let step = discovery.resume(&self.env, capacity, local);
+            self.follow_discovery(step, out, local);
+        }
+    }
+
+    fn on_pass_end(&mut self, end: PassEnd, out: &mut WorkerStep, local: LocalTime) {
+        let again = self.mode == Mode::Serve && self.handed_out > 0 && !end.interrupted && !self.is_fruitless();
+        match self.mode {
+            Mode::Serve if again => self.begin_pass(out, local),
+            Mode::Serve => {
+                self.fruitless_passes = 0;
+                let poll_ms = self.env.config.poll_interval_ms;
+                let ms = end.next_at.map_or(poll_ms, |at| at.since_ms(end.at).clamp(1, poll_ms));
+                self.finding = Finding::Idle;
+                self.push_sleep(TaskId::DISCOVERY, "idle", Io::Sleep { ms, jitter_ms: 0, wakeable: true }, out);
+            }
+            Mode::Once { .. } => {
+                self.finding = Finding::Draining(end);
+                self.go_on_once(out, local);
+            }
+        }
+    }
+
+    /// Counts the pass that ended; whether too many in a row made no progress.
+    fn is_fruitless(&mut self) -> bool {
+        self.fruitless_passes = if self.progressed { 0 } else { self.fruitless_passes + 1 };
+        self.fruitless_passes > FRUITLESS_PASSES_MAX
+    }
+
+    fn push_sleep(&self, task: TaskId, what: &'static str, io: Io, out: &mut WorkerStep) {
+        out.actions.push((task, About { what, subject: Subject::Backlog, fence: Fence::default(), tries: 0 }, io));
+    }
+
+    /// The end of a pass of a single run: again, prove, or report.
+    fn go_on_once(&mut self, out: &mut WorkerStep, local: LocalTime) {
+        let (Mode::Once { limit }, Finding::Draining(end)) = (&self.mode, &self.finding) else { return };
+        if !self.deliveries.is_empty() {
+            return;
+        }
+        let (limit, end) = (*limit, *end);
+        let exhausted = self.is_fruitless() || self.processed >= limit || end.interrupted;
+        if end.proved_empty && !end.interrupted {
+            self.finding = Finding::Proving(end);
+            self.begin_sweep(out, local);
+        } else if exhausted {
+            self.report(true, end, out);
+        } else {
+            self.begin_pass(out, local);
+        }
+    }
+
+    fn report(&self, more: bool, end: PassEnd, out: &mut WorkerStep) {
+        out.finished = Some(RunReport { processed: self.processed, more, next_at: end.next_at });
+    }
+
+    // The sweep.
+
+    fn begin_sweep(&mut self, out: &mut WorkerStep, local: LocalTime) {
+        let (sweep, step) = Sweep::begin(&self.env, self.owner, self.slot(TaskId::SWEEP), local);
+        self.sweep = Some(Box::new(sweep));
+        self.follow_sweep(step, out, local);
+    }
+
+    fn on_sweep(&mut self, reply: Reply, out: &mut WorkerStep, local: LocalTime) {
+        match &mut self.sweep {
+            Some(sweep) => {
+                let step = sweep.step(&self.env, reply, &mut out.effects, local);
+                self.follow_sweep(step, out, local);
+            }
+            None => self.begin_sweep(out, local),
+        }
+    }
+
+    fn follow_sweep(&mut self, step: SweepStep, out: &mut WorkerStep, local: LocalTime) {
+        let end = match step {
+            SweepStep::Do(io) => {
+                if let Some(sweep) = &self.sweep {
+                    out.actions.push((TaskId::SWEEP, sweep.about(), io));
+                }
+                return;
+            }
+            SweepStep::Ended(end) => end,
+        };
+        self.sweep = None;
+        if let Finding::Proving(pass) = self.finding {
+            match end {
+                SweepEnd::Fresh | SweepEnd::Completed { repaired: 0 } => self.report(false, pass, out),
+                SweepEnd::Completed { .. } => self.begin_pass(out, local),
+                SweepEnd::NotProved => self.report(true, pass, out),
+            }
+        } else {
+            let half_ms = self.env.config.sweep_interval_ms / 2;
+            self.push_sleep(TaskId::SWEEP, "sweep-idle", Io::Sleep { ms: half_ms, jitter_ms: half_ms / 2, wakeable: false }, out);
+        }
+    }
+
+    // Deliveries.
+
+    fn begin_delivery(&mut self, hint: DueHint, out: &mut WorkerStep, local: LocalTime) {
+        let task = self.next_task;
+        self.next_task = TaskId(task.0.wrapping_add(1).max(TaskId::FIRST_DELIVERY.0));
+        self.handed_out += 1;
+        let (delivery, step) = Delivery::begin(&self.env, hint, self.owner, self.slot(task), local);
+        self.deliveries.insert(task, delivery);
+        self.follow_delivery(task, step, out, local);
+    }
+
+    fn follow_delivery(&mut self, task: TaskId, step: DeliveryStep, out: &mut WorkerStep, local: LocalTime) {
+        match step {
+            DeliveryStep::Do(io) => {
+                if let Some(delivery) = self.deliveries.get(&task) {
+                    out.actions.push((task, delivery.about(), io));
+                }
+            }
+            DeliveryStep::Ended(end) => {
+                if let Some(delivery) = self.deliveries.remove(&task) {
+                    // One that was given up before it was known to be claimed is found again by the next pass, and the next.
+                    let fruitless = match end {
+                        DeliveryEnd::NotClaimed => true,
+                        DeliveryEnd::Yielded(_) => !delivery.was_claimed(),
+                        DeliveryEnd::Settled(_) | DeliveryEnd::LeaseLost | DeliveryEnd::Quarantined => false,
+                    };
+                    if !fruitless {
+                        self.processed += 1;
+                        self.progressed = true;
+                    }
+                    out.ended.push((delivery.id(), end));
+                }
+                self.resume_discovery(out, local);
+                self.go_on_once(out, local);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Opening and closing intake; depth and drained.
+
+use restante_core_derive::VisitAtoms;
+use restante_kv::Guard;
+
+use super::{Outcome, Planner, Stop};
+use crate::record::{Counters, Intake};
+
+const OPEN_AT_FIRST: Intake = Intake { open: true, epoch: 0 };
+
+/// Opens or closes intake. Every accept checks the record this writes, so no accept commits after a close.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct SetIntake {
+    /// Whether sends shall be accepted.
+    pub open: bool,
+}
+
+impl SetIntake {
+    pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        let key = p.env.keys.intake();
+        let mut intake = p.guard::<Intake>(&key)?.unwrap_or(OPEN_AT_FIRST);
+        if intake.open != self.open {
+            intake = Intake { open: self.open, epoch: intake.epoch.saturating_add(1) };
+            p.put(key, &intake, Guard::Checked);
+        }
+        Ok(Outcome::Intake { open: intake.open, epoch: intake.epoch })
+    }
+}
+
+/// Counts what the backlog owns, at one snapshot. Its cost does not grow with the number of entries.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct Depth {}
+
+/// What the backlog owns at one snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct DepthReport {
+    /// Deliveries not yet terminal, leased ones included, quarantined ones not.
+    pub entries: i64,
+    /// Deliveries taken by a claim and not settled yet.
+    pub leased: i64,
+    /// Records put aside.
+    pub quarantined: i64,
+    /// Whether sends are accepted.
+    pub intake_open: bool,
+}
+
+impl DepthReport {
+    /// Whether intake is closed and nothing is left to deliver. Quarantined records are reported beside it, not counted.
+    pub const fn is_drained(&self) -> bool {
+        !self.intake_open && self.entries == 0
+    }
+}
+
+impl Depth {
+    pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        let (intake_key, slots) = (p.env.keys.intake(), p.env.keys.all_counters());
+        let mut needed = vec![intake_key.clone()];
+        needed.extend(slots.iter().cloned());
+        p.need(&needed)?;
+        let intake_open = p.snapshot::<Intake>(&intake_key)?.unwrap_or(OPEN_AT_FIRST).open;
+        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open };
+        for slot in slots {
+            let counters: Counters = p.snapshot(&slot)?.unwrap_or_default();
+            report.entries = report.entries.saturating_add(counters.entries);
+            report.leased = report.leased.saturating_add(counters.leased);
+            report.quarantined = report.quarantined.saturating_add(counters.quarantined);
+        }
+        Ok(Outcome::Depth(report))
+    }
+}

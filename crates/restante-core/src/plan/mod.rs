@@ -1,0 +1,469 @@
+//! The planner: `(command, snapshot) -> transaction`, straight-line and total.
+//!
+//! A plan function asks for the records it needs ([`Stop::Need`] until the view holds them all), decides, and writes into a
+//! [`Planner`]. It sees one snapshot only: every round reads the whole read set again. Four kinds of read exist:
+//!
+//! - [`Planner::guard`]: what was read becomes a check at commit;
+//! - [`Planner::peek`]: no check; allowed for a predicate that, once true, is true for ever ([`Stable`]);
+//! - [`Planner::under`]: no check of its own; allowed for a record whose every writer checks and writes a record that is
+//!   guarded here;
+//! - [`Planner::snapshot`]: no check; allowed in plans that commit nothing, whose answer is the snapshot itself.
+//!
+//! Scans prove nothing and happen outside the planner; what they suggest comes back here to be checked.
+
+mod accept;
+mod claim;
+mod gate;
+mod intake;
+mod lane;
+mod quarantine;
+mod repair;
+mod settle;
+mod staging;
+mod sweep;
+mod wake;
+
+pub use accept::{Accept, INBOX_BYTES_MAX, NAME_BYTES_MAX, Recipient, ResolveAccept, SIGNING_BYTES_MAX};
+pub use claim::{Claim, Claimed, Renew};
+pub use gate::{Gate, GateAnswer};
+pub use intake::{Depth, DepthReport, SetIntake};
+pub use quarantine::{DropQuarantined, Quarantine};
+pub use repair::{RepairIndex, RepairLane, TidyPointer};
+pub use settle::{Settle, Settled, Verdict};
+pub use staging::{StageBegin, StageChunk};
+pub use sweep::{BeginSweep, FinishSweep, Prune};
+pub use wake::Wake;
+
+use std::sync::Arc;
+
+use restante_core_derive::VisitAtoms;
+use restante_kv::{Check, Expect, Guard, Key, Mutation, StoreTime, Txn, Version, Versioned, Write};
+
+use crate::atoms::{EntryId, SendId};
+use crate::config::Config;
+use crate::effect::Effect;
+use crate::keys::Keys;
+use crate::record::{Counters, DueRow, Entry, Pointer, Record, Unreadable};
+
+/// What planning needs beside the view: settings and the key layout.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Env {
+    /// The settings.
+    pub config: Config,
+    /// The key layout.
+    pub keys: Keys,
+}
+
+impl Env {
+    /// From settings.
+    pub fn new(config: Config) -> Self {
+        let keys = Keys::new(&config);
+        Self { config, keys }
+    }
+}
+
+/// What was read: keys with their records, from one point in time.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct View {
+    /// Store time of the snapshot.
+    pub at: StoreTime,
+    /// Every key that was read; a key that is not here was not read.
+    pub records: Vec<(Key, Option<Versioned>)>,
+}
+
+impl View {
+    fn get(&self, key: &Key) -> Option<&Option<Versioned>> {
+        self.records.iter().find(|(read, _)| read == key).map(|(_, record)| record)
+    }
+}
+
+/// Why a plan function stops without a plan.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Stop {
+    /// These keys must be read too; the whole read set is read again.
+    Need(Vec<Key>),
+    /// The command has nothing to commit, for this reason.
+    Reject(Rejection),
+    /// A record cannot be used. Reload once; if it stays so, put it aside.
+    Inconsistent {
+        /// Where.
+        key: Key,
+        /// Why.
+        why: Unreadable,
+    },
+}
+
+/// Why a command commits nothing. Definite: nothing happened.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms, thiserror::Error)]
+pub enum Rejection {
+    /// New sends are refused.
+    #[error("intake is closed: send to the legacy queue, or open intake again")]
+    IntakeClosed,
+    /// Another request was accepted under the same idempotency key.
+    #[error("another request was accepted under this idempotency key as send {0}: nothing of this one was accepted")]
+    IdempotencyConflict(SendId),
+    /// The request breaks a documented bound.
+    #[error("the request is invalid: {0}")]
+    Invalid(String),
+    /// The order key has intents waiting, which this version cannot queue behind.
+    #[error("the order key has unexpanded intents: accept through a version that expands them")]
+    BehindIntents,
+    /// A staged payload was collected before it was published.
+    #[error("the staged payload was collected before it was published: send again")]
+    StageGone,
+    /// The fencing token is not the current one.
+    #[error("the lease was lost: another worker may own the entry now")]
+    LeaseLost,
+    /// The entry may not be claimed yet.
+    #[error("the entry is not due")]
+    NotDue,
+    /// The record does not exist (any more).
+    #[error("the record does not exist")]
+    Gone,
+    /// There is nothing to do.
+    #[error("nothing to do")]
+    NotNeeded,
+    /// Somebody else is on it.
+    #[error("somebody else is on it")]
+    Taken,
+}
+
+/// A command: what an operation wants of the store.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+#[expect(missing_docs, reason = "each variant is the command of the same name")]
+pub enum Command {
+    StageBegin(StageBegin),
+    StageChunk(StageChunk),
+    Accept(Accept),
+    ResolveAccept(ResolveAccept),
+    Claim(Claim),
+    Renew(Renew),
+    Gate(Gate),
+    Settle(Settle),
+    Wake(Wake),
+    Quarantine(Quarantine),
+    DropQuarantined(DropQuarantined),
+    RepairIndex(RepairIndex),
+    RepairLane(RepairLane),
+    TidyPointer(TidyPointer),
+    Prune(Prune),
+    BeginSweep(BeginSweep),
+    FinishSweep(FinishSweep),
+    SetIntake(SetIntake),
+    Depth(Depth),
+}
+
+/// What a command is about, for traces.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Subject {
+    /// A send.
+    Send(SendId),
+    /// A delivery.
+    Entry(EntryId),
+    /// A destination.
+    Destination(Arc<str>),
+    /// The backlog as a whole.
+    Backlog,
+}
+
+impl Command {
+    /// The command's name, stable, lower case.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::StageBegin(_) => "stage-begin",
+            Self::StageChunk(_) => "stage-chunk",
+            Self::Accept(_) => "accept",
+            Self::ResolveAccept(_) => "resolve-accept",
+            Self::Claim(_) => "claim",
+            Self::Renew(_) => "renew",
+            Self::Gate(_) => "gate",
+            Self::Settle(_) => "settle",
+            Self::Wake(_) => "wake",
+            Self::Quarantine(_) => "quarantine",
+            Self::DropQuarantined(_) => "drop-quarantined",
+            Self::RepairIndex(_) => "repair-index",
+            Self::RepairLane(_) => "repair-lane",
+            Self::TidyPointer(_) => "tidy-pointer",
+            Self::Prune(_) => "prune",
+            Self::BeginSweep(_) => "begin-sweep",
+            Self::FinishSweep(_) => "finish-sweep",
+            Self::SetIntake(_) => "set-intake",
+            Self::Depth(_) => "depth",
+        }
+    }
+
+    /// What it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Self::StageBegin(command) => Subject::Send(command.send),
+            Self::StageChunk(command) => Subject::Send(command.send),
+            Self::Accept(command) => Subject::Send(command.send),
+            Self::ResolveAccept(command) => Subject::Send(command.send),
+            Self::Claim(command) => Subject::Entry(command.id),
+            Self::Renew(command) => Subject::Entry(command.id),
+            Self::Gate(command) => Subject::Entry(command.id),
+            Self::Settle(command) => Subject::Entry(command.id),
+            Self::Wake(command) => Subject::Entry(command.id),
+            Self::Quarantine(command) => Subject::Entry(command.id),
+            Self::DropQuarantined(command) => Subject::Entry(command.id),
+            Self::RepairIndex(command) => Subject::Entry(command.id),
+            Self::RepairLane(command) => Subject::Destination(command.destination.clone()),
+            Self::TidyPointer(command) => Subject::Destination(command.destination.clone()),
+            Self::Prune(_) | Self::BeginSweep(_) | Self::FinishSweep(_) | Self::SetIntake(_) | Self::Depth(_) => Subject::Backlog,
+        }
+    }
+
+    /// Plans the command against what was read.
+    ///
+    /// `attempted` says that an earlier commit of this very operation had an unknown outcome: the plan then looks for its own
+    /// witness first.
+    ///
+    /// # Errors
+    /// [`Stop`]: more to read, nothing to commit, or an unusable record.
+    pub fn plan(&self, env: &Env, view: &View, attempted: bool) -> Result<Plan, Stop> {
+        let mut planner = Planner::new(env, view, attempted);
+        let outcome = match self {
+            Self::StageBegin(command) => command.plan(&mut planner),
+            Self::StageChunk(command) => command.plan(&mut planner),
+            Self::Accept(command) => command.plan(&mut planner),
+            Self::ResolveAccept(command) => command.plan(&mut planner),
+            Self::Claim(command) => command.plan(&mut planner),
+            Self::Renew(command) => command.plan(&mut planner),
+            Self::Gate(command) => command.plan(&mut planner),
+            Self::Settle(command) => command.plan(&mut planner),
+            Self::Wake(command) => command.plan(&mut planner),
+            Self::Quarantine(command) => command.plan(&mut planner),
+            Self::DropQuarantined(command) => command.plan(&mut planner),
+            Self::RepairIndex(command) => command.plan(&mut planner),
+            Self::RepairLane(command) => command.plan(&mut planner),
+            Self::TidyPointer(command) => command.plan(&mut planner),
+            Self::Prune(command) => command.plan(&mut planner),
+            Self::BeginSweep(command) => command.plan(&mut planner),
+            Self::FinishSweep(command) => command.plan(&mut planner),
+            Self::SetIntake(command) => command.plan(&mut planner),
+            Self::Depth(command) => command.plan(&mut planner),
+        }?;
+        planner.finish(outcome)
+    }
+}
+
+/// What a command came to, once its transaction is committed (or, for one without a transaction, at its snapshot).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub enum Outcome {
+    /// The backlog owns the send.
+    Accepted {
+        /// Its id: of an earlier request under the same idempotency key when `duplicate`.
+        send: SendId,
+        /// Whether an earlier request was accepted already.
+        duplicate: bool,
+    },
+    /// An ambiguous accept was decided: the send that is owned under the key, or none for good.
+    Resolved(Option<SendId>),
+    /// A claim succeeded.
+    Claimed(Box<Claimed>),
+    /// A lease now ends later.
+    Renewed {
+        /// When.
+        lease_expires_at: StoreTime,
+    },
+    /// What the gate says.
+    Gate(GateAnswer),
+    /// A delivery was settled.
+    Settled(Settled),
+    /// A record was put aside.
+    Quarantined,
+    /// Intake is in the wanted state.
+    Intake {
+        /// Whether it is open.
+        open: bool,
+        /// How often it changed.
+        epoch: u64,
+    },
+    /// Depth at one snapshot.
+    Depth(DepthReport),
+    /// Done; there is nothing more to say.
+    Done,
+}
+
+/// A transaction to commit and what follows from it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Plan {
+    /// What to commit; without checks and writes there is nothing to commit and the outcome holds at the snapshot.
+    pub txn: Txn,
+    /// What the command came to once the transaction is committed.
+    pub outcome: Outcome,
+    /// What to tell the world, only after the commit.
+    pub effects: Vec<Effect>,
+}
+
+/// Predicates that, once true of a key, are true for ever: the only ones a [`Planner::peek`] may rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stable {
+    /// A dead letter with this delivery's token exists: written once, by the settle that dropped it.
+    DeadLetterWritten,
+    /// The stage record of a send whose chunks exist is gone: published or collected, never written again.
+    StageGone,
+}
+
+/// Collects reads, checks and writes of one plan.
+pub(crate) struct Planner<'p> {
+    pub(crate) env: &'p Env,
+    pub(crate) attempted: bool,
+    view: &'p View,
+    checks: Vec<Check>,
+    writes: Vec<Write>,
+    effects: Vec<Effect>,
+    delta: Counters,
+    counter_slot: u64,
+    snapshot_only: bool,
+}
+
+impl<'p> Planner<'p> {
+    fn new(env: &'p Env, view: &'p View, attempted: bool) -> Self {
+        Self {
+            env,
+            attempted,
+            view,
+            checks: Vec::new(),
+            writes: Vec::new(),
+            effects: Vec::new(),
+            delta: Counters::default(),
+            counter_slot: 0,
+            snapshot_only: false,
+        }
+    }
+
+    /// Store time of the snapshot.
+    pub(crate) fn now(&self) -> StoreTime {
+        self.view.at
+    }
+
+    /// Asks for all of `keys` at once, so that one round of reading is the normal case.
+    pub(crate) fn need(&self, keys: &[Key]) -> Result<(), Stop> {
+        let missing: Vec<Key> = keys.iter().filter(|key| self.view.get(key).is_none()).cloned().collect();
+        if missing.is_empty() { Ok(()) } else { Err(Stop::Need(missing)) }
+    }
+
+    fn raw(&self, key: &Key) -> Result<Option<&'p Versioned>, Stop> {
+        match self.view.get(key) {
+            Some(record) => Ok(record.as_ref()),
+            None => Err(Stop::Need(vec![key.clone()])),
+        }
+    }
+
+    fn decode<R: Record>(key: &Key, record: Option<&Versioned>) -> Result<Option<R>, Stop> {
+        record.map(|found| R::decode(&found.value)).transpose().map_err(|why| Stop::Inconsistent { key: key.clone(), why })
+    }
+
+    /// Reads bytes that the commit will check.
+    pub(crate) fn guard_raw(&mut self, key: &Key) -> Result<Option<&'p Versioned>, Stop> {
+        let record = self.raw(key)?;
+        if !self.checks.iter().any(|check| check.key == *key) {
+            let expect = record.map_or(Expect::Absent, |found| Expect::Version(found.version));
+            self.checks.push(Check { key: key.clone(), expect });
+        }
+        Ok(record)
+    }
+
+    /// Reads a record that the commit will check.
+    pub(crate) fn guard<R: Record>(&mut self, key: &Key) -> Result<Option<R>, Stop> {
+        let record = self.guard_raw(key)?;
+        Self::decode(key, record)
+    }
+
+    /// Reads a record without a check, for a stable predicate.
+    pub(crate) fn peek<R: Record>(&self, key: &Key, _predicate: Stable) -> Result<Option<R>, Stop> {
+        Self::decode(key, self.raw(key)?)
+    }
+
+    /// Reads a record without a check of its own: whoever writes it checks and writes `guard`, which this plan guards too.
+    pub(crate) fn under<R: Record>(&self, key: &Key, guard: &Key) -> Result<Option<R>, Stop> {
+        debug_assert!(self.checks.iter().any(|check| check.key == *guard), "{guard:?} is not guarded");
+        Self::decode(key, self.raw(key)?)
+    }
+
+    /// Reads a record without a check, for an answer that commits nothing.
+    pub(crate) fn snapshot<R: Record>(&mut self, key: &Key) -> Result<Option<R>, Stop> {
+        self.snapshot_only = true;
+        Self::decode(key, self.raw(key)?)
+    }
+
+    /// The version of a record that was read.
+    pub(crate) fn version(&self, key: &Key) -> Option<Version> {
+        self.view.get(key)?.as_ref().map(|found| found.version)
+    }
+
+    fn write(&mut self, key: Key, mutation: Mutation, guard: Guard) {
+        match self.writes.iter_mut().find(|write| write.key == key) {
+            Some(write) => (write.mutation, write.guard) = (mutation, guard),
+            None => self.writes.push(Write { key, mutation, guard }),
+        }
+    }
+
+    pub(crate) fn put<R: Record>(&mut self, key: Key, record: &R, guard: Guard) {
+        self.write(key, Mutation::Put(record.encode()), guard);
+    }
+
+    pub(crate) fn delete(&mut self, key: Key, guard: Guard) {
+        self.write(key, Mutation::Delete, guard);
+    }
+
+    /// Whether the plan writes anything so far.
+    pub(crate) fn has_writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Adds to the counters; the change is written to `slot` with the rest.
+    pub(crate) fn count(&mut self, slot: u64, delta: Counters) {
+        self.counter_slot = slot;
+        self.delta.entries += delta.entries;
+        self.delta.leased += delta.leased;
+        self.delta.quarantined += delta.quarantined;
+    }
+
+    /// Puts the due row and the pointer that make `entry` discoverable at its `vest_at`.
+    pub(crate) fn put_due(&mut self, id: EntryId, entry: &Entry, guard: Guard) {
+        let keys = &self.env.keys;
+        let due = keys.due(&entry.destination, entry.vest_at, id);
+        self.put(due, &DueRow { lane: entry.lane.clone() }, guard);
+        self.put(self.env.keys.pointer(&entry.destination, entry.vest_at), &Pointer {}, Guard::Idempotent);
+    }
+
+    /// Removes the due row that stands for `entry` as it was read.
+    pub(crate) fn delete_due(&mut self, id: EntryId, entry: &Entry, guard: Guard) {
+        self.delete(self.env.keys.due(&entry.destination, entry.vest_at, id), guard);
+    }
+
+    /// Writes an entry back that was read (and checked) as `before`, moving its due row if its instant changed.
+    pub(crate) fn update_entry(&mut self, key: &Key, id: EntryId, before: &Entry, after: &Entry) {
+        self.put(key.clone(), after, Guard::Checked);
+        if before.active && before.vest_at == after.vest_at {
+            return;
+        }
+        if before.active {
+            self.delete_due(id, before, Guard::Under(key.clone()));
+        }
+        self.put_due(id, after, Guard::Under(key.clone()));
+    }
+
+    fn finish(mut self, outcome: Outcome) -> Result<Plan, Stop> {
+        if self.delta != Counters::default() {
+            let key = self.env.keys.counters(self.counter_slot);
+            let mut counters: Counters = self.guard(&key)?.unwrap_or_default();
+            counters.entries = counters.entries.saturating_add(self.delta.entries);
+            counters.leased = counters.leased.saturating_add(self.delta.leased);
+            counters.quarantined = counters.quarantined.saturating_add(self.delta.quarantined);
+            self.put(key, &counters, Guard::Checked);
+        }
+        debug_assert!(!self.snapshot_only || self.writes.is_empty(), "a plan that writes must guard what it read");
+        if self.writes.is_empty() {
+            // Nothing to commit: the answer is the snapshot, which was read at one point in time.
+            self.checks.clear();
+        }
+        Ok(Plan { txn: Txn { checks: self.checks, writes: self.writes }, outcome, effects: self.effects })
+    }
+}

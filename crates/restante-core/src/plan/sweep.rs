@@ -1,0 +1,111 @@
+//! The sweep's own record, and pruning what is over.
+
+use restante_core_derive::VisitAtoms;
+use restante_kv::{Guard, Key, StoreTime, Version};
+
+use super::{Outcome, Planner, Rejection, Stable, Stop};
+use crate::atoms::{OwnerId, SendId};
+use crate::keys::DueKey;
+use crate::record::{Entry, Stage, SweepState};
+
+/// Starts a sweep if one is due and nobody else is at it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct BeginSweep {
+    /// Who sweeps.
+    pub owner: OwnerId,
+}
+
+impl BeginSweep {
+    pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        let key = p.env.keys.sweep();
+        let (now, interval_ms) = (p.now(), p.env.config.sweep_interval_ms);
+        let state = p.guard::<SweepState>(&key)?;
+        if let Some(state) = &state {
+            if p.attempted && state.owner == self.owner && state.taken_until > now {
+                return Ok(Outcome::Done);
+            }
+            if state.taken_until > now {
+                return Err(Rejection::Taken.into());
+            }
+            if state.completed && now.since_ms(state.completed_from) < interval_ms {
+                return Err(Rejection::NotDue.into());
+            }
+        }
+        let next = SweepState {
+            owner: self.owner,
+            taken_until: now.plus_ms(interval_ms),
+            started_at: now,
+            completed: state.as_ref().is_some_and(|state| state.completed),
+            completed_from: state.map_or(StoreTime::default(), |state| state.completed_from),
+        };
+        p.put(key, &next, Guard::Checked);
+        Ok(Outcome::Done)
+    }
+}
+
+/// Records that a sweep reached the end of every range.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct FinishSweep {
+    /// Who swept.
+    pub owner: OwnerId,
+}
+
+impl FinishSweep {
+    pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        let key = p.env.keys.sweep();
+        match p.guard::<SweepState>(&key)? {
+            Some(state) if state.owner == self.owner && state.taken_until > StoreTime::default() => {
+                let done =
+                    SweepState { taken_until: StoreTime::default(), completed: true, completed_from: state.started_at, ..state };
+                p.put(key, &done, Guard::Checked);
+                Ok(Outcome::Done)
+            }
+            Some(state) if p.attempted && state.owner == self.owner => Ok(Outcome::Done),
+            _ => Err(Rejection::Taken.into()),
+        }
+    }
+}
+
+/// Deletes a record whose time is over (a marker, a dead letter, an unpublished stage), a chunk that nobody needs, or a due row
+/// that stands for no entry.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct Prune {
+    /// The record.
+    pub key: Key,
+    /// Its version when that was seen.
+    pub version: Version,
+    /// For a payload chunk: its send, whose stage was found gone and whose memberships were *then* read to the end and found
+    /// empty. In the other order a publish between the two would lose its payload.
+    pub chunk_of: Option<SendId>,
+}
+
+impl Prune {
+    pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        if let Some(send) = self.chunk_of
+            && p.peek::<Stage>(&p.env.keys.stage(send), Stable::StageGone)?.is_some()
+        {
+            return Err(Rejection::NotNeeded.into());
+        }
+        if let Ok(due) = p.env.keys.read_due(&self.key)
+            && stands_for_its_entry(p, &due)?
+        {
+            return Err(Rejection::NotNeeded.into());
+        }
+        let _known = p.guard_raw(&self.key)?;
+        if p.version(&self.key) != Some(self.version) {
+            return Err(Rejection::Gone.into());
+        }
+        p.delete(self.key.clone(), Guard::Checked);
+        Ok(Outcome::Done)
+    }
+}
+
+/// Whether an entry is to be found through this due row. One that cannot be read is: its claim puts it aside.
+fn stands_for_its_entry(p: &mut Planner<'_>, due: &DueKey) -> Result<bool, Stop> {
+    let key = p.env.keys.entry(due.entry);
+    match p.guard::<Entry>(&key) {
+        Ok(entry) => Ok(entry.is_some_and(|it| it.active && it.vest_at == due.vest_at && it.destination == due.destination)),
+        Err(Stop::Inconsistent { .. }) => Ok(true),
+        Err(stop) => Err(stop),
+    }
+}

@@ -1,0 +1,123 @@
+//! The records around entries: intake, markers, payload, order, destinations, counters.
+
+use restante_core_derive::VisitAtoms;
+use restante_kv::StoreTime;
+use serde::{Deserialize, Serialize};
+
+use super::plain_record;
+use crate::atoms::{Bytes, EntryId, Position, SendId};
+
+/// Serialises [`StoreTime`] as its milliseconds.
+pub(crate) mod store_time {
+    use restante_kv::StoreTime;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(at: &StoreTime, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(at.as_ms())
+    }
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StoreTime, D::Error> {
+        u64::deserialize(deserializer).map(StoreTime::from_ms)
+    }
+}
+
+/// Whether the backlog takes new work. Absent means open, epoch 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct Intake {
+    /// Whether accepts succeed.
+    pub open: bool,
+    /// Rises with every change.
+    pub epoch: u64,
+}
+
+/// Proof that a send was accepted, under its idempotency key. Outlives the longest ambiguous accept.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct Marker {
+    /// What the accept came to.
+    pub state: MarkerState,
+    /// When the marker may be pruned.
+    #[serde(with = "store_time")]
+    pub expires_at: StoreTime,
+}
+
+/// What an accept came to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub enum MarkerState {
+    /// The backlog owns the send.
+    Accepted {
+        /// Its id.
+        send: SendId,
+        /// Digest of the request, to tell a repetition from another request under the same key.
+        digest: u64,
+        /// Number of its recipients.
+        recipient_count: u32,
+    },
+    /// Nobody will own a send under this key unless it is sent again.
+    Aborted,
+}
+
+/// A large payload on its way in: unpublished means not accepted.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct Stage {
+    /// When it is collected if it was not published.
+    #[serde(with = "store_time")]
+    pub deadline: StoreTime,
+}
+
+/// A piece of a large payload.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct PayloadChunk {
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// An entry that still needs its send's payload chunks; written and deleted with the entry.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct Member {}
+
+/// The queue of intents of an order key. Absent, or `head == next`, means empty.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct OrderKeyQueue {
+    /// The intent that may expand.
+    pub head: Position,
+    /// The position the next intent takes.
+    pub next: Position,
+}
+
+/// The queue of entries of one (order key, destination). Absent means empty.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct Lane {
+    /// Position of the head, the only entry that may be claimed.
+    pub head: Position,
+    /// The head's entry.
+    pub head_entry: EntryId,
+    /// The position the next entry takes.
+    pub next: Position,
+}
+
+/// Which entry stands at a lane position behind the head.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct LaneSlot {
+    /// The entry.
+    pub entry: EntryId,
+}
+
+/// What is known of a destination. Absent means nothing.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct Destination {
+    /// No POST begins before this instant (the destination's own Retry-After).
+    #[serde(with = "store_time")]
+    pub paced_until: StoreTime,
+}
+
+/// One slot of the counters; depth is the sum of all slots. A slot alone may be negative.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, VisitAtoms)]
+pub struct Counters {
+    /// Entries, leased ones included, quarantined ones not.
+    pub entries: i64,
+    /// Entries taken by a claim and not settled.
+    pub leased: i64,
+    /// Quarantined records.
+    pub quarantined: i64,
+}
+
+plain_record!(Intake, Marker, Stage, PayloadChunk, Member, OrderKeyQueue, Lane, LaneSlot, Destination, Counters);

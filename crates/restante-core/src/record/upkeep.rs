@@ -1,0 +1,93 @@
+//! The records of upkeep: sweep state, quarantine, dead letters.
+
+use std::sync::Arc;
+
+use restante_core_derive::VisitAtoms;
+use restante_kv::StoreTime;
+use serde::{Deserialize, Serialize};
+
+use super::backlog::store_time;
+use super::{Unreadable, plain_record};
+use crate::atoms::{Bytes, Fence, OwnerId};
+
+/// How far the sweep is. Absent means that none was ever started.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct SweepState {
+    /// Who began the latest sweep.
+    pub owner: OwnerId,
+    /// While this lies ahead, nobody else begins one; the epoch when none is under way.
+    #[serde(with = "store_time")]
+    pub taken_until: StoreTime,
+    /// When the latest sweep began.
+    #[serde(with = "store_time")]
+    pub started_at: StoreTime,
+    /// Whether a sweep was ever completed.
+    pub completed: bool,
+    /// When the latest *complete* sweep began.
+    #[serde(with = "store_time")]
+    pub completed_from: StoreTime,
+}
+
+/// Why a record was put aside.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub enum QuarantineReason {
+    /// Its format is another version's.
+    UnknownFormat(u8),
+    /// Its bytes are damaged.
+    Corrupt,
+}
+
+impl From<Unreadable> for QuarantineReason {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::UnknownFormat(format) => Self::UnknownFormat(format),
+            Unreadable::Corrupt => Self::Corrupt,
+        }
+    }
+}
+
+/// A record put aside: kept whole, for a finite time, and delivered by nobody.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct Quarantined {
+    /// Why.
+    pub reason: QuarantineReason,
+    /// The record as it was found.
+    pub record: Bytes,
+    /// When it is dropped, with an observation.
+    #[serde(with = "store_time")]
+    pub expires_at: StoreTime,
+}
+
+/// Why a delivery was given up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub enum DropReason {
+    /// The destination refused it for good (status code).
+    Permanent(u16),
+    /// `max_retention` ran out.
+    Expired,
+    /// The last of `attempts_max` attempts failed.
+    AttemptsExhausted,
+    /// Its payload is not readable any more.
+    PayloadUnreadable,
+}
+
+/// The trace of a delivery that was given up; it holds no payload.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct DeadLetter {
+    /// Why.
+    pub reason: DropReason,
+    /// The fencing token that settled it.
+    pub fence: Fence,
+    /// Where it should have gone.
+    pub inbox: Arc<str>,
+    /// When the backlog had taken ownership.
+    #[serde(with = "store_time")]
+    pub origin: StoreTime,
+    /// Settled attempts that did not deliver.
+    pub failure_count: u32,
+    /// When this record is pruned.
+    #[serde(with = "store_time")]
+    pub expires_at: StoreTime,
+}
+
+plain_record!(SweepState, Quarantined, DeadLetter);

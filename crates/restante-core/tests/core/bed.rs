@@ -1,0 +1,397 @@
+//! A synchronous executor over the model of a store: a clock to set, faults and answers to script, every commit on record.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use restante_core::atoms::{Bytes, EntryId, OwnerId, Sealed, SendId};
+use restante_core::keys::Kind;
+use restante_core::machine::{
+    About, DeliveryEnd, Failure, Io, LocalTime, Post, PostResult, Reply, RunReport, SendError, SendRequest, Sending, SendingStep,
+    TaskId, Transact, TransactStep, Worker, WorkerStep,
+};
+use restante_core::plan::{DepthReport, Recipient};
+use restante_core::record::{Class, DueRow, Entry, Lane, Record};
+use restante_core::{Command, Config, Effect, Env, Outcome};
+use restante_kv::{Committed, Key, Limits, Model, Mutation, StoreError, StoreTime, Txn, Value, Write, check_strict};
+
+pub(crate) const START_MS: u64 = 1_000_000;
+pub(crate) const DAY_MS: u64 = 86_400_000;
+
+/// What happens to one commit or read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    Conflict,
+    Unavailable,
+    /// It happened, and nobody was told.
+    Committed,
+    /// It never happened, and nobody was told.
+    Lost,
+    /// Nobody was told, and it is tried again right before the next commit.
+    Late,
+}
+
+/// Activities that only read.
+const READING: [&str; 5] = ["scan-pointers", "scan-due", "read-destinations", "sweep-scan", "load-payload"];
+
+type Hook = Box<dyn FnOnce(&mut Bed)>;
+
+/// One backlog on one store, and everything that was asked of it.
+pub(crate) struct Bed {
+    pub(crate) env: Arc<Env>,
+    pub(crate) model: Model,
+    pub(crate) now_ms: u64,
+    /// Entropy of every answer that carries some.
+    pub(crate) entropy: u64,
+    /// Answers of the attempts to come; 200 when there is none left.
+    pub(crate) answers: VecDeque<PostResult>,
+    pub(crate) posts: Vec<Post>,
+    /// Every commit that was asked for, under the name of its command.
+    pub(crate) commits: Vec<(&'static str, Txn)>,
+    /// Every action that was executed.
+    pub(crate) actions: Vec<&'static str>,
+    /// Keyed sends that were asked for.
+    pub(crate) keyed: Vec<SendId>,
+    faults: Vec<(&'static str, Fault)>,
+    hooks: Vec<(&'static str, Hook)>,
+    late: Vec<Txn>,
+}
+
+pub(crate) struct Ran {
+    pub(crate) report: RunReport,
+    pub(crate) ended: Vec<(EntryId, DeliveryEnd)>,
+    pub(crate) effects: Vec<Effect>,
+}
+
+pub(crate) fn config() -> Config {
+    Config::new(7 * DAY_MS)
+}
+
+pub(crate) fn owner(number: u8) -> OwnerId {
+    OwnerId::from_bytes([number; 16])
+}
+
+pub(crate) fn send_id(number: u8) -> SendId {
+    SendId::from_bytes([number; 16])
+}
+
+pub(crate) fn entry_id(send: u8, index: u32) -> EntryId {
+    EntryId { send: send_id(send), index }
+}
+
+pub(crate) fn recipient(inbox: &str) -> Recipient {
+    let host = inbox.split('/').next().unwrap_or_default();
+    Recipient { inbox: format!("https://{inbox}").into(), destination: format!("https://{host}").into() }
+}
+
+/// A small send: `number` is its id and its idempotency key.
+pub(crate) fn send(number: u8, inboxes: &[&str]) -> SendRequest {
+    SendRequest {
+        send: send_id(number),
+        idempotency_key: format!("key-{number}").into(),
+        recipients: inboxes.iter().map(|inbox| recipient(inbox)).collect(),
+        order_key: None,
+        payload: Bytes::from(format!("payload {number}").into_bytes()),
+        signing: Sealed::new(&b"sealed"[..]),
+    }
+}
+
+pub(crate) fn keyed(number: u8, order_key: &str, inboxes: &[&str]) -> SendRequest {
+    SendRequest { order_key: Some(order_key.into()), ..send(number, inboxes) }
+}
+
+pub(crate) fn status(code: u16) -> PostResult {
+    PostResult::Status { code, retry_after_ms: None }
+}
+
+pub(crate) fn retry_after(pause_ms: u64) -> PostResult {
+    PostResult::Status { code: 429, retry_after_ms: Some(pause_ms) }
+}
+
+impl Default for Bed {
+    fn default() -> Self {
+        Self::new(config())
+    }
+}
+
+impl Bed {
+    pub(crate) fn new(config: Config) -> Self {
+        assert_eq!(config.validate(&Limits::FLOOR), Ok(()), "a test bed runs on the smallest store");
+        Self {
+            env: Arc::new(Env::new(config)),
+            model: Model::new(Limits::FLOOR),
+            now_ms: START_MS,
+            entropy: 0,
+            answers: VecDeque::new(),
+            posts: Vec::new(),
+            commits: Vec::new(),
+            actions: Vec::new(),
+            keyed: Vec::new(),
+            faults: Vec::new(),
+            hooks: Vec::new(),
+            late: Vec::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> StoreTime {
+        StoreTime::from_ms(self.now_ms)
+    }
+    fn local(&self) -> LocalTime {
+        LocalTime::from_ms(self.now_ms)
+    }
+
+    /// The next action named `what` meets this fault.
+    pub(crate) fn fault(&mut self, what: &'static str, fault: Fault) {
+        self.faults.push((what, fault));
+    }
+
+    /// Runs `hook` right before the next action named `what`.
+    pub(crate) fn before(&mut self, what: &'static str, hook: impl FnOnce(&mut Self) + 'static) {
+        self.hooks.push((what, Box::new(hook)));
+    }
+
+    fn take_fault(&mut self, what: &str) -> Option<Fault> {
+        let at = self.faults.iter().position(|(name, _)| *name == what)?;
+        Some(self.faults.remove(at).1)
+    }
+
+    fn commit(&mut self, txn: &Txn, what: &'static str) -> Result<Committed, StoreError> {
+        if let Err(violation) = check_strict(txn) {
+            panic!("{what}: {violation}");
+        }
+        self.commits.push((what, txn.clone()));
+        let fault = self.take_fault(what);
+        self.land_late();
+        match fault {
+            None => self.model.commit(txn),
+            Some(Fault::Conflict) => Err(StoreError::Conflict { failed: Vec::new() }),
+            Some(Fault::Unavailable) => Err(StoreError::Unavailable("scripted".into())),
+            Some(Fault::Lost) => Err(StoreError::Ambiguous("scripted".into())),
+            Some(Fault::Committed) => {
+                let _unheard = self.model.commit(txn);
+                Err(StoreError::Ambiguous("scripted".into()))
+            }
+            Some(Fault::Late) => {
+                self.late.push(txn.clone());
+                Err(StoreError::Ambiguous("scripted".into()))
+            }
+        }
+    }
+
+    /// No fault that was asked for and has not happened yet happens any more.
+    pub(crate) fn heal(&mut self) {
+        self.faults.clear();
+        self.land_late();
+    }
+
+    /// The commits that are on their way, to be tried whenever the test likes.
+    pub(crate) fn take_late(&mut self) -> Vec<Txn> {
+        std::mem::take(&mut self.late)
+    }
+
+    /// Tries the commits that were late until now.
+    pub(crate) fn land_late(&mut self) {
+        for txn in std::mem::take(&mut self.late) {
+            let _unheard = self.model.commit(&txn);
+        }
+    }
+
+    fn execute(&mut self, about: &About, io: Io) -> Reply {
+        self.actions.push(about.what);
+        if let Some(at) = self.hooks.iter().position(|(name, _)| *name == about.what) {
+            let (_, hook) = self.hooks.remove(at);
+            hook(self);
+        }
+        let at = self.now();
+        // A command's fault is meant for its commit, an activity's for what it reads.
+        let refused = READING.contains(&about.what) && self.take_fault(about.what).is_some();
+        let refusal = || StoreError::Unavailable("scripted".into());
+        match io {
+            Io::Read(_) if refused => Reply::Snapshot { result: Err(refusal()), at },
+            Io::Scan { .. } if refused => Reply::Page { result: Err(refusal()), at, entropy: self.entropy },
+            Io::Read(keys) => Reply::Snapshot { result: self.model.get_many(&keys), at },
+            Io::Scan { range, limit } => Reply::Page { result: self.model.scan(&range, limit), at, entropy: self.entropy },
+            Io::Commit(txn) => Reply::Committed(self.commit(&txn, about.what)),
+            Io::Sleep { ms, .. } => {
+                self.now_ms += ms;
+                Reply::Slept
+            }
+            Io::Post(post) if self.local() >= post.post_by => Reply::PostTooLate,
+            Io::Post(post) => {
+                self.posts.push(post);
+                let result = self.answers.pop_front().unwrap_or_else(|| status(200));
+                Reply::Posted { result, entropy: self.entropy }
+            }
+        }
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&mut self, command: Command) -> Result<(Outcome, Vec<Effect>), Failure> {
+        let env = self.env.clone();
+        let (mut transact, mut step) = Transact::begin(&env, command, restante_core::atoms::Fence::default(), self.local());
+        loop {
+            step = match step {
+                TransactStep::Done(result) => return result,
+                TransactStep::Do(io) => {
+                    let reply = self.execute(&transact.about(), io);
+                    transact.step(&env, reply, self.local())
+                }
+            };
+        }
+    }
+
+    /// Runs a send to its end.
+    pub(crate) fn send(&mut self, request: SendRequest) -> Result<(SendId, bool, Vec<Effect>), SendError> {
+        if request.order_key.is_some() {
+            self.keyed.push(request.send);
+        }
+        let env = self.env.clone();
+        let (mut sending, mut step) = Sending::begin(&env, request, 0, self.local());
+        loop {
+            step = match step {
+                SendingStep::Done(result) => return result,
+                SendingStep::Do(io) => {
+                    let reply = self.execute(&sending.about(), io);
+                    sending.step(&env, reply, self.local())
+                }
+            };
+        }
+    }
+
+    /// Accepts a send that must succeed.
+    pub(crate) fn accept(&mut self, request: SendRequest) {
+        let id = request.send;
+        let accepted = self.send(request).map(|(send, duplicate, _)| (send, duplicate));
+        assert_eq!(accepted, Ok((id, false)));
+    }
+
+    /// One run of a worker.
+    pub(crate) fn once(&mut self, who: u8, limit: u64) -> Ran {
+        const ACTIONS_MAX: usize = 20_000;
+        let (mut worker, step) = Worker::once(self.env.clone(), owner(who), limit, self.local());
+        let (mut ended, mut effects) = (Vec::new(), Vec::new());
+        let mut queue: VecDeque<(TaskId, About, Io)> = VecDeque::new();
+        let mut step = step;
+        for _ in 0..ACTIONS_MAX {
+            let WorkerStep { actions, effects: new_effects, ended: new_ended, finished } = step;
+            queue.extend(actions);
+            effects.extend(new_effects);
+            ended.extend(new_ended);
+            if let Some(report) = finished {
+                return Ran { report, ended, effects };
+            }
+            let Some((task, about, io)) = queue.pop_front() else { panic!("the run is stuck: {:?}", self.actions) };
+            let reply = self.execute(&about, io);
+            step = worker.step(task, reply, self.local());
+        }
+        panic!("the run does not end; its latest actions: {:?}", &self.actions[self.actions.len() - 40..]);
+    }
+
+    /// A serving worker for `ms` milliseconds. Actions take no time, so that only a wait lets time pass.
+    pub(crate) fn serve(&mut self, who: u8, ms: u64, actions_max: usize) -> Vec<(EntryId, DeliveryEnd)> {
+        let until_ms = self.now_ms + ms;
+        let (mut worker, mut step) = Worker::serve(self.env.clone(), owner(who), self.local());
+        let mut ended = Vec::new();
+        let mut ready: VecDeque<(TaskId, About, Io)> = VecDeque::new();
+        let mut asleep: BTreeMap<(u64, TaskId), ()> = BTreeMap::new();
+        for _ in 0..actions_max {
+            ended.extend(step.ended);
+            for (task, about, io) in step.actions {
+                match io {
+                    Io::Sleep { ms, .. } => _ = asleep.insert((self.now_ms + ms, task), ()),
+                    io => ready.push_back((task, about, io)),
+                }
+            }
+            let (task, reply) = match ready.pop_front() {
+                Some((task, about, io)) => (task, self.execute(&about, io)),
+                None => {
+                    let ((at_ms, task), ()) = asleep.pop_first().expect("a serving worker always waits for something");
+                    if at_ms > until_ms {
+                        return ended;
+                    }
+                    self.now_ms = self.now_ms.max(at_ms);
+                    (task, Reply::Slept)
+                }
+            };
+            step = worker.step(task, reply, self.local());
+        }
+        panic!("more than {actions_max} actions in {ms} ms; the latest: {:?}", &self.actions[self.actions.len() - 20..]);
+    }
+
+    pub(crate) fn entry(&self, send: u8, index: u32) -> Option<Entry> {
+        self.read(&self.env.keys.entry(entry_id(send, index)))
+    }
+
+    pub(crate) fn read<R: Record>(&self, key: &Key) -> Option<R> {
+        self.model.get(key).map(|found| R::decode(&found.value).expect("readable"))
+    }
+
+    pub(crate) fn all(&self, kind: Kind) -> Vec<(Key, Value)> {
+        let range = self.env.keys.all(kind);
+        self.model.iter().filter(|(key, _)| range.contains(key)).map(|(key, found)| (key.clone(), found.value.clone())).collect()
+    }
+
+    /// Writes behind everybody's back.
+    pub(crate) fn tamper(&mut self, key: Key, value: Option<Value>) {
+        let mutation = value.map_or(Mutation::Delete, Mutation::Put);
+        let write = Write { key, mutation, guard: restante_kv::Guard::Idempotent };
+        self.model.commit(&Txn { checks: Vec::new(), writes: vec![write] }).expect("a write without checks succeeds");
+    }
+
+    pub(crate) fn delete_all(&mut self, kind: Kind) {
+        for (key, _) in self.all(kind) {
+            self.tamper(key, None);
+        }
+    }
+
+    /// Turns an entry into one of a format that nobody here knows.
+    pub(crate) fn make_unknown(&mut self, send: u8, index: u32) -> Value {
+        let key = self.env.keys.entry(entry_id(send, index));
+        let mut bytes = self.model.get(&key).expect("exists").value.as_bytes().to_vec();
+        bytes[0] = 9;
+        self.tamper(key, Some(Value::from(bytes.clone())));
+        Value::from(bytes)
+    }
+
+    /// The commits of a command: number of checks and of writes.
+    pub(crate) fn sizes(&self, what: &str) -> Vec<(usize, usize)> {
+        let commits = self.commits.iter().filter(|(name, _)| *name == what);
+        commits.map(|(_, txn)| (txn.checks.len(), txn.writes.len())).collect()
+    }
+
+    pub(crate) fn depth(&mut self) -> DepthReport {
+        match self.run(Command::Depth(restante_core::plan::Depth {})) {
+            Ok((Outcome::Depth(report), _)) => report,
+            other => panic!("depth came to {other:?}"),
+        }
+    }
+
+    /// Depth is what a recount finds.
+    pub(crate) fn assert_counted(&mut self) {
+        let entries = self.all(Kind::Entry);
+        let leased = entries.iter().filter(|(_, value)| Class::of(value) == Some(Class::Leased)).count();
+        let counted = (entries.len() as i64, leased as i64, self.all(Kind::Quarantined).len() as i64);
+        let depth = self.depth();
+        assert_eq!((depth.entries, depth.leased, depth.quarantined), counted, "depth (left) differs from a recount");
+    }
+
+    /// Every entry is discoverable: it has its due row and a pointer, or a lane in which it waits.
+    pub(crate) fn assert_discoverable(&self) {
+        for (key, value) in self.all(Kind::Entry) {
+            let id = self.env.keys.read_entry(Kind::Entry, &key).expect("an entry's key");
+            let Ok(entry) = Entry::decode(&value) else { continue };
+            if entry.active {
+                let due: Option<DueRow> = self.read(&self.env.keys.due(&entry.destination, entry.vest_at, id));
+                assert!(due.is_some(), "{id} has no due row");
+                let pointers = self.all(Kind::Pointer);
+                let has_pointer = pointers.iter().any(|(key, _)| {
+                    self.env.keys.read_pointer(key).is_ok_and(|pointer| pointer.destination == entry.destination)
+                });
+                assert!(has_pointer, "{id} has no pointer");
+            } else {
+                let at = entry.lane.expect("an inactive entry stands in a lane");
+                let lane: Lane = self.read(&self.env.keys.lane(&at.order_key, &entry.destination)).expect("its lane exists");
+                assert!(lane.head < at.position && at.position < lane.next, "{id} stands outside of its lane");
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Golden bytes: what lies in stores today must be read by every later version. A difference here is a new format.
+
+use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Position, Sealed, SendId};
+use restante_core::keys::{Keys, Kind};
+use restante_core::plan::Accept;
+use restante_core::record::{
+    Body, Counters, DeadLetter, Destination, DropReason, DueRow, Entry, Intake, Lane, LaneRef, LaneSlot, Lease, Marker,
+    MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer, QuarantineReason, Quarantined, Record, Stage, SweepState,
+    WaitReason,
+};
+use restante_kv::{Key, StoreTime, Value};
+
+use crate::bed::{Bed, config, keyed};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn at(ms: u64) -> StoreTime {
+    StoreTime::from_ms(ms)
+}
+
+const SEND: SendId = SendId::from_bytes([0xAB; 16]);
+const OWNER: OwnerId = OwnerId::from_bytes([0xCD; 16]);
+const ID: EntryId = EntryId { send: SEND, index: 300 };
+
+fn check<R: Record + PartialEq + std::fmt::Debug>(record: &R, expected: &str) {
+    let value = record.encode();
+    assert_eq!(hex(value.as_bytes()), expected, "{record:?}");
+    assert_eq!(R::decode(&value).as_ref(), Ok(record));
+}
+
+fn waiting() -> Entry {
+    Entry {
+        inbox: "https://a/i".into(),
+        destination: "https://a".into(),
+        body: Body::Inline(Bytes::from(&b"hi"[..])),
+        signing: Sealed::new(&b"key"[..]),
+        origin: at(1_000),
+        failure_count: 2,
+        vest_at: at(300_000),
+        lease: None,
+        fence: Fence::new(7),
+        lane: None,
+        active: true,
+        wait: WaitReason::Backoff,
+        wake_gen: 1,
+    }
+}
+
+#[test]
+fn entries() {
+    check(&waiting(), "01770b68747470733a2f2f612f690968747470733a2f2f6100026869036b6579e80702e0a712000700010201");
+    let lane = Some(LaneRef { order_key: "t".into(), position: Position::new(5) });
+    let lease = Some(Lease { owner: OWNER, expires_at: at(2_000) });
+    check(
+        &Entry { body: Body::Staged { chunk_count: 3 }, lease, lane, active: false, wait: WaitReason::New, ..waiting() },
+        "016c0b68747470733a2f2f612f690968747470733a2f2f610103036b6579e80702e0a71201cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdd00f0701017405000001",
+    );
+}
+
+#[test]
+fn wait_reasons() {
+    let reasons =
+        [WaitReason::New, WaitReason::Lane, WaitReason::Backoff, WaitReason::RateLimited, WaitReason::Unknown, WaitReason::Woken];
+    for (number, wait) in reasons.into_iter().enumerate() {
+        let value = Entry { wait, ..waiting() }.encode();
+        // The last field but one; `wake_gen` behind it takes a byte.
+        assert_eq!(usize::from(value.as_bytes()[value.len() - 2]), number, "{wait:?}");
+    }
+}
+
+#[test]
+fn records_of_the_index_and_the_lanes() {
+    check(&DueRow { lane: None }, "0100");
+    check(&DueRow { lane: Some(LaneRef { order_key: "t".into(), position: Position::new(5) }) }, "0101017405");
+    check(&Pointer {}, "01");
+    check(&OrderKeyQueue { head: Position::new(1), next: Position::new(2) }, "010102");
+    check(&Lane { head: Position::new(1), head_entry: ID, next: Position::new(2) }, "0101ababababababababababababababababac0202");
+    check(&LaneSlot { entry: ID }, "01ababababababababababababababababac02");
+    check(&Destination { paced_until: at(300_000) }, "01e0a712");
+}
+
+#[test]
+fn records_of_intake_and_payload() {
+    check(&Intake { open: false, epoch: 3 }, "010003");
+    let state = MarkerState::Accepted { send: SEND, digest: 0x0102_0304_0506_0708, recipient_count: 2 };
+    check(&Marker { state, expires_at: at(9) }, "0100abababababababababababababababab888e98a8c0e08081010209");
+    check(&Marker { state: MarkerState::Aborted, expires_at: at(9) }, "010109");
+    check(&Stage { deadline: at(9) }, "0109");
+    check(&PayloadChunk { bytes: Bytes::from(&b"hi"[..]) }, "01026869");
+    check(&Member {}, "01");
+    check(&Counters { entries: 3, leased: -1, quarantined: 0 }, "01060100");
+}
+
+#[test]
+fn records_of_upkeep() {
+    let sweep = SweepState { owner: OWNER, taken_until: at(1), started_at: at(2), completed: true, completed_from: at(3) };
+    check(&sweep, "01cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd01020103");
+    let record = Bytes::from(&b"\x09x"[..]);
+    check(
+        &Quarantined { reason: QuarantineReason::UnknownFormat(9), record: record.clone(), expires_at: at(4) },
+        "01000902097804",
+    );
+    check(&Quarantined { reason: QuarantineReason::Corrupt, record, expires_at: at(4) }, "010102097804");
+    for (reason, expected) in [
+        (DropReason::Permanent(410), "01009a03070b68747470733a2f2f612f69010204"),
+        (DropReason::Expired, "0101070b68747470733a2f2f612f69010204"),
+        (DropReason::AttemptsExhausted, "0102070b68747470733a2f2f612f69010204"),
+        (DropReason::PayloadUnreadable, "0103070b68747470733a2f2f612f69010204"),
+    ] {
+        let fence = Fence::new(7);
+        check(
+            &DeadLetter { reason, fence, inbox: "https://a/i".into(), origin: at(1), failure_count: 2, expires_at: at(4) },
+            expected,
+        );
+    }
+}
+
+#[test]
+fn keys() {
+    let keys = Keys::new(&config());
+    let show = |key: Key| key.as_bytes().escape_ascii().to_string();
+    let id = EntryId { send: SendId::from_bytes(*b"0123456789abcdef"), index: 300 };
+    let shown = [
+        show(keys.intake()),
+        show(keys.marker("k")),
+        show(keys.stage(id.send)),
+        show(keys.chunk(id.send, 0)),
+        show(keys.member(id)),
+        show(keys.entry(id)),
+        show(keys.order_key("t")),
+        show(keys.lane("t", "https://a")),
+        show(keys.lane_slot("t", "https://a", Position::new(256))),
+        show(keys.due("https://a", at(1_000_000), id)),
+        show(keys.pointer("https://a", at(1_000_999))),
+        show(keys.pointer("https://b.example:8443", at(0))),
+        show(keys.destination("https://a")),
+        show(keys.counters(9)),
+        show(keys.sweep()),
+        show(keys.quarantined(id)),
+        show(keys.dead_letter(id)),
+        show(keys.marker("zero \0 one \u{1}")),
+    ];
+    let expected: [&str; 18] = [
+        r"restante/i",
+        r"restante/sk\x00",
+        r"restante/g0123456789abcdef",
+        r"restante/b0123456789abcdef\x00",
+        r"restante/m0123456789abcdef\x02\x01,",
+        r"restante/e0123456789abcdef\x02\x01,",
+        r"restante/ot\x00",
+        r"restante/lt\x00https://a\x00",
+        r"restante/qt\x00https://a\x00\x02\x01\x00",
+        r"restante/dhttps://a\x00\x03\x0fB@0123456789abcdef\x02\x01,",
+        r"restante/p\x00\x02\x03\xe8https://a\x00",
+        r"restante/p\x01\x02\x00https://b.example:8443\x00",
+        r"restante/hhttps://a\x00",
+        r"restante/c\x01\x01",
+        r"restante/w",
+        r"restante/x0123456789abcdef\x02\x01,",
+        r"restante/z0123456789abcdef\x02\x01,",
+        r"restante/szero \x01\x01 one \x01\x02\x00",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn every_kind_has_a_tag_of_its_own_and_is_recognised() {
+    let keys = Keys::new(&config());
+    let tags: String = Kind::ALL.iter().map(|kind| char::from(*kind as u8)).collect();
+    assert_eq!(tags, "isgbmeolqdphcwxz");
+    for kind in Kind::ALL {
+        assert_eq!(keys.kind_of(&keys.all(kind).start), Some(kind));
+    }
+    assert_eq!(keys.kind_of(&Key::from(&b"restante/?"[..])), None);
+    assert_eq!(keys.kind_of(&Key::from(&b"elsewhere"[..])), None);
+    assert_eq!(keys.kind_of(&Key::from(&b"restante/"[..])), None);
+}
+
+/// The digest tells a repetition from another request for as long as a marker lives: across versions.
+#[test]
+fn digests() {
+    let mut bed = Bed::default();
+    bed.accept(keyed(1, "t", &["a.example/1", "b.example/1"]));
+    let marker: Marker = bed.read(&bed.env.keys.marker("key-1")).expect("accepted");
+    let MarkerState::Accepted { digest, .. } = marker.state else { panic!("accepted") };
+    assert_eq!(format!("{digest:016x}"), "7e57f0bf1236fde7");
+    assert_eq!(format!("{:016x}", Accept::digest_payload(&Bytes::from(&b"hi"[..]))), "2d32f9b9429b1720");
+    assert_eq!(hex(Value::from(&[1][..]).as_bytes()), "01");
+}

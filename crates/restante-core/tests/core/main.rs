@@ -1,0 +1,18 @@
+//! The core from outside: every operation on a store that can be told to misbehave, and every byte it writes.
+
+mod accept;
+mod bed;
+mod boundaries;
+mod claim;
+mod golden;
+mod lanes;
+mod pointers;
+mod program;
+mod quarantine;
+mod records;
+mod run;
+mod settle;
+mod staging;
+mod sweep;
+mod totality;
+mod witness;

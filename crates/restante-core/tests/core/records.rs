@@ -1,0 +1,279 @@
+//! Records and keys, there and back, and whatever else may lie in a store.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Position, Sealed, SendId};
+use restante_core::keys::{DueKey, Keys, Kind};
+use restante_core::record::{
+    Body, Class, Counters, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT, Intake, Lane, LaneRef, LaneSlot, Lease,
+    Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer, QuarantineReason, Quarantined, Record, Stage, SweepState,
+    Unreadable, WaitReason,
+};
+use restante_kv::{Key, StoreTime, Value};
+
+use crate::bed::config;
+
+pub(crate) fn at() -> impl Strategy<Value = StoreTime> {
+    prop_oneof![any::<u64>(), 0..10_000_000_u64].prop_map(StoreTime::from_ms)
+}
+
+fn entry_id() -> impl Strategy<Value = EntryId> {
+    (any::<[u8; 16]>(), any::<u32>()).prop_map(|(send, index)| EntryId { send: SendId::from_bytes(send), index })
+}
+
+fn position() -> impl Strategy<Value = Position> {
+    prop_oneof![any::<u64>(), 0..3_u64].prop_map(Position::new)
+}
+
+pub(crate) fn lane_ref() -> impl Strategy<Value = LaneRef> {
+    (".{0,9}", position()).prop_map(|(order_key, position)| LaneRef { order_key: order_key.into(), position })
+}
+
+fn wait() -> impl Strategy<Value = WaitReason> {
+    prop_oneof![
+        Just(WaitReason::New),
+        Just(WaitReason::Lane),
+        Just(WaitReason::Backoff),
+        Just(WaitReason::RateLimited),
+        Just(WaitReason::Unknown),
+        Just(WaitReason::Woken),
+    ]
+}
+
+pub(crate) fn drop_reason() -> impl Strategy<Value = DropReason> {
+    prop_oneof![
+        any::<u16>().prop_map(DropReason::Permanent),
+        Just(DropReason::Expired),
+        Just(DropReason::AttemptsExhausted),
+        Just(DropReason::PayloadUnreadable),
+    ]
+}
+
+fn owner() -> impl Strategy<Value = OwnerId> {
+    prop_oneof![any::<[u8; 16]>(), Just([1; 16])].prop_map(OwnerId::from_bytes)
+}
+
+prop_compose! {
+    fn entry()(
+        (inbox, destination) in (".{0,20}", prop_oneof![".{0,9}", Just("https://a".to_owned())]),
+        body in prop_oneof![
+            vec(any::<u8>(), 0..20).prop_map(|bytes| Body::Inline(Bytes::from(bytes))),
+            any::<u32>().prop_map(|chunk_count| Body::Staged { chunk_count }),
+        ],
+        signing in vec(any::<u8>(), 0..9),
+        (origin, vest_at, expires_at) in (at(), at(), at()),
+        (failure_count, wake_gen) in (any::<u32>(), any::<u64>()),
+        (owner, fence) in (proptest::option::of(owner()), prop_oneof![any::<u64>(), Just(1)]),
+        lane in proptest::option::of(lane_ref()),
+        (active, wait) in (any::<bool>(), wait()),
+    ) -> Entry {
+        Entry {
+            inbox: inbox.into(),
+            destination: destination.into(),
+            body,
+            signing: Sealed::new(signing),
+            origin,
+            failure_count,
+            vest_at,
+            lease: owner.map(|owner| Lease { owner, expires_at }),
+            fence: Fence::new(fence),
+            lane,
+            active,
+            wait,
+            wake_gen,
+        }
+    }
+}
+
+fn bytes() -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), 0..40).prop_map(Bytes::from)
+}
+
+fn reason() -> impl Strategy<Value = QuarantineReason> {
+    prop_oneof![any::<u8>().prop_map(QuarantineReason::UnknownFormat), Just(QuarantineReason::Corrupt)]
+}
+
+fn marker_state() -> impl Strategy<Value = MarkerState> {
+    let accepted = (any::<[u8; 16]>(), any::<u64>(), any::<u32>()).prop_map(|(send, digest, recipient_count)| {
+        MarkerState::Accepted { send: SendId::from_bytes(send), digest, recipient_count }
+    });
+    prop_oneof![accepted, Just(MarkerState::Aborted)]
+}
+
+fn encoded<R: Record>(strategy: impl Strategy<Value = R>) -> impl Strategy<Value = Value> {
+    strategy.prop_map(|record| record.encode())
+}
+
+fn sweep_state() -> impl Strategy<Value = SweepState> {
+    (owner(), at(), at(), any::<bool>(), at()).prop_map(|(owner, taken_until, started_at, completed, completed_from)| {
+        SweepState { owner, taken_until, started_at, completed, completed_from }
+    })
+}
+
+fn dead_letter() -> impl Strategy<Value = DeadLetter> {
+    (drop_reason(), any::<u64>(), ".{0,9}", at(), any::<u32>(), at()).prop_map(
+        |(reason, fence, inbox, origin, failure_count, expires_at)| DeadLetter {
+            reason,
+            fence: Fence::new(fence),
+            inbox: inbox.into(),
+            origin,
+            failure_count,
+            expires_at,
+        },
+    )
+}
+
+/// A record of any kind, as its bytes.
+pub(crate) fn any_record() -> impl Strategy<Value = Value> {
+    let counters = (any::<i64>(), any::<i64>(), any::<i64>());
+    prop_oneof![
+        6 => encoded(entry()),
+        1 => encoded((any::<bool>(), any::<u64>()).prop_map(|(open, epoch)| Intake { open, epoch })),
+        1 => encoded((marker_state(), at()).prop_map(|(state, expires_at)| Marker { state, expires_at })),
+        1 => encoded(at().prop_map(|deadline| Stage { deadline })),
+        1 => encoded(bytes().prop_map(|bytes| PayloadChunk { bytes })),
+        1 => encoded(Just(Member {})),
+        1 => encoded((position(), position()).prop_map(|(head, next)| OrderKeyQueue { head, next })),
+        3 => encoded((position(), entry_id(), position()).prop_map(|(head, head_entry, next)| Lane { head, head_entry, next })),
+        1 => encoded(entry_id().prop_map(|entry| LaneSlot { entry })),
+        1 => encoded(proptest::option::of(lane_ref()).prop_map(|lane| DueRow { lane })),
+        1 => encoded(Just(Pointer {})),
+        1 => encoded(at().prop_map(|paced_until| Destination { paced_until })),
+        2 => encoded(counters.prop_map(|(entries, leased, quarantined)| Counters { entries, leased, quarantined })),
+        1 => encoded(sweep_state()),
+        1 => encoded((reason(), bytes(), at()).prop_map(|(reason, record, expires_at)| Quarantined { reason, record, expires_at })),
+        1 => encoded(dead_letter()),
+    ]
+}
+
+/// Any bytes: a record, a record of another format, a record cut short or changed in one byte, garbage.
+pub(crate) fn any_value() -> impl Strategy<Value = Value> {
+    let damaged = (any_record(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(value, index, byte)| {
+        let mut bytes = value.as_bytes().to_vec();
+        let at = index.index(bytes.len());
+        bytes[at] = byte;
+        Value::from(bytes)
+    });
+    let short = (any_record(), any::<prop::sample::Index>())
+        .prop_map(|(value, index)| Value::from(&value.as_bytes()[..index.index(value.len() + 1)]));
+    let other = (any_record(), 2..=255_u8).prop_map(|(value, format)| {
+        let mut bytes = value.as_bytes().to_vec();
+        bytes[0] = format;
+        Value::from(bytes)
+    });
+    prop_oneof![6 => any_record(), 1 => damaged, 1 => short, 1 => other, 1 => vec(any::<u8>(), 0..60).prop_map(Value::from)]
+}
+
+/// Decoding answers, and what it accepts it writes back byte for byte (so no two encodings of one record exist, but for
+/// overlong numbers, which decode to the same record).
+fn total<R: Record + PartialEq + std::fmt::Debug>(value: &Value) {
+    match R::decode(value) {
+        Ok(record) => assert_eq!(R::decode(&record.encode()).as_ref(), Ok(&record)),
+        Err(Unreadable::UnknownFormat(format)) => assert!(format != FORMAT && value.as_bytes()[0] == format),
+        Err(Unreadable::Corrupt) => assert!(value.is_empty() || value.as_bytes()[0] == FORMAT),
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_entry_comes_back_as_it_was_written(entry in entry()) {
+        let value = entry.encode();
+        prop_assert_eq!(Class::of(&value), Some(entry.class()));
+        prop_assert_eq!(Entry::decode(&value), Ok(entry));
+    }
+
+    #[test]
+    fn the_class_of_an_entry_is_readable_in_any_format(entry in entry(), format in any::<u8>(), tail in vec(any::<u8>(), 0..9)) {
+        let mut bytes = entry.encode().as_bytes().to_vec();
+        bytes[0] = format;
+        bytes.truncate(2);
+        bytes.extend(tail);
+        prop_assert_eq!(Class::of(&Value::from(bytes)), Some(entry.class()));
+    }
+
+    #[test]
+    fn a_class_that_contradicts_its_entry_is_damage(entry in entry()) {
+        let mut bytes = entry.encode().as_bytes().to_vec();
+        bytes[1] ^= b'w' ^ b'l';
+        prop_assert_eq!(Entry::decode(&Value::from(bytes)), Err(Unreadable::Corrupt));
+    }
+
+    #[test]
+    fn decoding_is_total_and_tells_another_format_from_damage(value in any_value()) {
+        let _answers = Class::of(&value);
+        total::<Entry>(&value);
+        total::<Intake>(&value);
+        total::<Marker>(&value);
+        total::<Stage>(&value);
+        total::<PayloadChunk>(&value);
+        total::<Member>(&value);
+        total::<OrderKeyQueue>(&value);
+        total::<Lane>(&value);
+        total::<LaneSlot>(&value);
+        total::<DueRow>(&value);
+        total::<Pointer>(&value);
+        total::<Destination>(&value);
+        total::<Counters>(&value);
+        total::<SweepState>(&value);
+        total::<Quarantined>(&value);
+        total::<DeadLetter>(&value);
+    }
+
+    #[test]
+    fn keys_are_taken_apart_into_what_they_were_built_from(
+        id in entry_id(), destination in ".{0,12}", order_key in ".{0,12}", vest_at in at(),
+    ) {
+        let keys = Keys::new(&config());
+        for kind in [Kind::Entry, Kind::Member, Kind::Quarantined, Kind::DeadLetter] {
+            let key = match kind {
+                Kind::Entry => keys.entry(id),
+                Kind::Member => keys.member(id),
+                Kind::Quarantined => keys.quarantined(id),
+                _ => keys.dead_letter(id),
+            };
+            prop_assert_eq!(keys.read_entry(kind, &key), Ok(id));
+            prop_assert!(keys.read_entry(Kind::Stage, &key).is_err());
+        }
+        prop_assert_eq!(keys.read_send(Kind::Stage, &keys.stage(id.send)), Ok(id.send));
+        prop_assert_eq!(keys.read_send(Kind::PayloadChunk, &keys.chunk(id.send, id.index)), Ok(id.send));
+        let due = DueKey { destination: destination.as_str().into(), vest_at, entry: id };
+        let key = keys.due(&destination, vest_at, id);
+        prop_assert!(keys.due_rows(&destination).contains(&key));
+        prop_assert_eq!(keys.read_due(&key), Ok(due));
+        let pointer = keys.read_pointer(&keys.pointer(&destination, vest_at)).unwrap();
+        prop_assert_eq!(&*pointer.destination, destination.as_str());
+        prop_assert!(vest_at.since_ms(pointer.bucket_at) < 1_000 && pointer.bucket_at <= vest_at);
+        prop_assert!((0..4).any(|shard| keys.pointers(shard).contains(&keys.pointer(&destination, vest_at))));
+        let lane = keys.read_lane(&keys.lane(&order_key, &destination)).unwrap();
+        prop_assert_eq!((&*lane.0, &*lane.1), (order_key.as_str(), destination.as_str()));
+        prop_assert!(keys.members(id.send).contains(&keys.member(id)));
+    }
+
+    #[test]
+    fn due_rows_lie_in_the_order_of_their_instants(a in at(), b in at(), x in entry_id(), y in entry_id()) {
+        let keys = Keys::new(&config());
+        let built = (keys.due("https://a", a, x), keys.due("https://a", b, y));
+        if a != b {
+            prop_assert_eq!(built.0.cmp(&built.1), a.cmp(&b));
+        }
+    }
+
+    #[test]
+    fn reading_any_bytes_as_a_key_never_panics(tag in 0..16_usize, tail in vec(any::<u8>(), 0..60), whole in any::<bool>()) {
+        let keys = Keys::new(&config());
+        let mut bytes = if whole { Vec::new() } else { b"restante/".to_vec() };
+        bytes.push(Kind::ALL[tag] as u8);
+        bytes.extend(tail);
+        let key = Key::from(bytes);
+        for kind in Kind::ALL {
+            if let Ok(id) = keys.read_entry(kind, &key) && kind == Kind::Entry {
+                prop_assert_eq!(&keys.entry(id), &key, "a key is read back as itself");
+            }
+            let _answers = keys.read_send(kind, &key);
+        }
+        if let Ok(due) = keys.read_due(&key) {
+            prop_assert_eq!(keys.due(&due.destination, due.vest_at, due.entry), key.clone());
+        }
+        let _answers = (keys.read_pointer(&key), keys.read_lane(&key), keys.kind_of(&key));
+    }
+}

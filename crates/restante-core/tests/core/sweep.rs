@@ -1,0 +1,161 @@
+//! The sweep: what the index lost is found again, and what is over goes.
+
+use restante_core::keys::Kind;
+use restante_core::plan::{BeginSweep, Prune, SetIntake};
+use restante_core::record::SweepState;
+use restante_core::{Command, Effect, Observation, Rejection};
+
+use crate::bed::{Bed, DAY_MS, Fault, entry_id, keyed, owner, send, status};
+
+#[test]
+fn a_lost_due_row_or_pointer_is_put_back_and_found_in_the_same_run() {
+    for lost in [&[Kind::DueRow][..], &[Kind::Pointer], &[Kind::DueRow, Kind::Pointer]] {
+        let mut bed = Bed::default();
+        bed.accept(send(1, &["a.example/inbox", "b.example/inbox"]));
+        lost.iter().for_each(|kind| bed.delete_all(*kind));
+        let ran = bed.once(1, 10);
+        assert_eq!((ran.report.processed, ran.report.more), (2, false), "{lost:?}");
+        assert!(ran.effects.contains(&Effect::Observed(Observation::IndexRepaired { entry: entry_id(1, 0) })));
+        bed.assert_counted();
+    }
+}
+
+#[test]
+fn a_lost_row_of_a_leased_entry_is_put_back_at_the_end_of_its_lease() {
+    let mut bed = Bed::default();
+    bed.accept(send(1, &["a.example/inbox"]));
+    crate::claim::claim(&mut bed, 1).expect("due");
+    bed.delete_all(Kind::DueRow);
+    bed.delete_all(Kind::Pointer);
+    bed.once(2, 10);
+    bed.assert_discoverable();
+    assert!(bed.posts.is_empty());
+    bed.now_ms += 60_000;
+    assert_eq!(bed.once(2, 10).report.processed, 1);
+}
+
+#[test]
+fn a_sweep_is_done_once_an_interval() {
+    let mut bed = Bed::default();
+    assert!(!bed.once(1, 10).report.more);
+    let sweeps = |bed: &Bed| bed.commits.iter().filter(|(name, _)| *name == "finish-sweep").count();
+    assert_eq!(sweeps(&bed), 1);
+    bed.now_ms += 59_999;
+    assert!(!bed.once(2, 10).report.more);
+    assert_eq!(sweeps(&bed), 1);
+    bed.now_ms += 1;
+    assert!(!bed.once(2, 10).report.more);
+    assert_eq!(sweeps(&bed), 2);
+}
+
+#[test]
+fn a_sweep_by_somebody_else_proves_nothing_yet_and_is_taken_over_when_it_died() {
+    let mut bed = Bed::default();
+    bed.run(Command::BeginSweep(BeginSweep { owner: owner(9) })).expect("begun");
+    assert!(bed.once(1, 10).report.more);
+    bed.now_ms += 60_000;
+    assert!(!bed.once(1, 10).report.more);
+    let state: SweepState = bed.read(&bed.env.keys.sweep()).expect("written");
+    assert_eq!((state.owner, state.completed), (owner(1), true));
+}
+
+#[test]
+fn a_sweep_that_the_store_interrupts_proves_nothing() {
+    let mut bed = Bed::default();
+    bed.fault("sweep-scan", Fault::Unavailable);
+    assert!(bed.once(1, 10).report.more);
+}
+
+#[test]
+fn a_repair_that_meets_only_conflicts_keeps_nothing_else_from_being_repaired() {
+    let mut bed = Bed::default();
+    bed.accept(send(1, &["a.example/inbox", "b.example/inbox", "c.example/inbox"]));
+    bed.delete_all(Kind::Pointer);
+    for _ in 0..8 {
+        bed.fault("repair-index", Fault::Conflict);
+    }
+    let ran = bed.once(1, 10);
+    assert!(ran.report.more, "not proved");
+    assert_eq!(bed.all(Kind::Pointer).len(), 2, "the others are repaired");
+}
+
+/// A repair whose answer was lost has still put something back: the run must look for it before it says that nothing is due.
+#[test]
+fn an_ambiguous_repair_is_followed_by_another_look() {
+    for fault in [Fault::Committed, Fault::Lost, Fault::Late] {
+        let mut bed = Bed::default();
+        bed.accept(send(1, &["a.example/inbox"]));
+        bed.delete_all(Kind::Pointer);
+        bed.fault("repair-index", fault);
+        let ran = bed.once(1, 10);
+        assert_eq!((ran.report.processed, ran.report.more), (1, false), "{fault:?}");
+    }
+    // The same for a lane that was moved on.
+    for fault in [Fault::Committed, Fault::Lost, Fault::Late] {
+        let mut bed = Bed::default();
+        bed.accept(keyed(1, "thread", &["a.example/inbox"]));
+        bed.accept(keyed(2, "thread", &["a.example/inbox"]));
+        bed.make_unknown(1, 0);
+        bed.delete_all(Kind::DueRow);
+        bed.fault("repair-lane", fault);
+        let ran = bed.once(1, 10);
+        assert_eq!((ran.report.processed, ran.report.more), (1, false), "{fault:?}");
+    }
+}
+
+#[test]
+fn markers_and_dead_letters_go_when_their_time_is_over() {
+    let mut bed = Bed::default();
+    bed.answers.push_back(status(410));
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.once(1, 10);
+    let left = |bed: &Bed| (bed.all(Kind::Marker).len(), bed.all(Kind::DeadLetter).len());
+    for (days, expected) in [(0, (1, 1)), (1, (0, 1)), (6, (0, 0))] {
+        bed.now_ms += days * DAY_MS;
+        bed.once(1, 10);
+        assert_eq!(left(&bed), expected, "{days} days more");
+    }
+}
+
+#[test]
+fn a_large_backlog_is_swept_page_by_page() {
+    let mut bed = Bed::default();
+    for number in 1..=100 {
+        bed.accept(send(number, &["a.example/1", "b.example/1"]));
+    }
+    bed.delete_all(Kind::Pointer);
+    bed.delete_all(Kind::DueRow);
+    let ran = bed.once(1, u64::MAX);
+    assert_eq!((ran.report.processed, ran.report.more), (200, false));
+    bed.assert_counted();
+}
+
+#[test]
+fn a_due_row_is_pruned_only_when_it_stands_for_nothing() {
+    let mut bed = Bed::default();
+    bed.accept(send(1, &["a.example/inbox"]));
+    let (key, _) = bed.all(Kind::DueRow).remove(0);
+    let version = bed.model.get(&key).expect("put").version;
+    let prune = || Command::Prune(Prune { key: key.clone(), version, chunk_of: None });
+    let refused = |rejection| Err(restante_core::machine::Failure::Rejected(rejection));
+    assert_eq!(bed.run(prune()), refused(Rejection::NotNeeded));
+    // One whose entry cannot be read leads to its quarantine.
+    bed.make_unknown(1, 0);
+    assert_eq!(bed.run(prune()), refused(Rejection::NotNeeded));
+    bed.tamper(bed.env.keys.entry(entry_id(1, 0)), None);
+    assert!(bed.run(prune()).is_ok());
+    assert_eq!(bed.run(prune()), refused(Rejection::Gone));
+}
+
+#[test]
+fn a_sweep_leaves_a_sound_backlog_as_it_is() {
+    let mut bed = Bed::default();
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.answers.push_back(status(500));
+    bed.once(1, 10);
+    bed.run(Command::SetIntake(SetIntake { open: false })).expect("closed");
+    let before = bed.commits.len();
+    let ran = bed.once(1, 10);
+    assert!(ran.effects.is_empty());
+    assert!(bed.commits[before..].iter().all(|(name, _)| ["tidy-pointer", "begin-sweep", "finish-sweep"].contains(name)));
+}

@@ -1,0 +1,173 @@
+//! The planner answers whatever it is shown: a plan, a need, a rejection or an inconsistency, and never a panic.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
+use restante_core::keys::DueKey;
+use restante_core::plan::{
+    Accept, BeginSweep, Claim, Depth, DropQuarantined, FinishSweep, Gate, Prune, Quarantine, Recipient, Renew, RepairIndex,
+    RepairLane, ResolveAccept, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
+};
+use restante_core::record::{Body, LaneRef, WaitReason};
+use restante_core::{Command, Config, Env, Stop, View};
+use restante_kv::{Limits, StoreTime, Value, Version, Versioned, check_strict};
+
+use crate::bed::config;
+use crate::records::{any_value, at, drop_reason, lane_ref};
+
+const ID: EntryId = EntryId { send: SendId::from_bytes([1; 16]), index: 0 };
+const OWNER: OwnerId = OwnerId::from_bytes([1; 16]);
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        Just(Verdict::Delivered),
+        drop_reason().prop_map(Verdict::Drop),
+        proptest::option::of(any::<u64>())
+            .prop_map(|retry_after_ms| Verdict::Retry { wait: WaitReason::Backoff, retry_after_ms }),
+        at().prop_map(|until| Verdict::Defer { until }),
+    ]
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![Just(Body::Inline(Bytes::from(&b"hi"[..]))), any::<u32>().prop_map(|chunk_count| Body::Staged { chunk_count })]
+}
+
+fn accept() -> impl Strategy<Value = Command> {
+    (body(), proptest::option::of(".{0,4}"), vec(".{0,4}", 0..6), ".{0,4}", any::<u64>()).prop_map(
+        |(body, order_key, names, idempotency_key, slot)| {
+            let recipient = |(n, name): (usize, &String)| Recipient {
+                inbox: format!("https://{name}/{n}").into(),
+                destination: name.as_str().into(),
+            };
+            Command::Accept(Accept {
+                send: ID.send,
+                idempotency_key: idempotency_key.into(),
+                recipients: names.iter().enumerate().map(recipient).collect(),
+                order_key: order_key.map(Into::into),
+                body,
+                payload_digest: 0,
+                signing: Sealed::default(),
+                slot,
+            })
+        },
+    )
+}
+
+fn quarantine() -> impl Strategy<Value = Command> {
+    (any::<bool>(), proptest::option::of(lane_ref()), any::<u64>()).prop_map(|(has_due, lane, slot)| {
+        let due = has_due.then(|| DueKey { destination: "https://a".into(), vest_at: StoreTime::from_ms(5), entry: ID });
+        let lane = lane.map(|lane| LaneRef { order_key: "t".into(), ..lane });
+        Command::Quarantine(Quarantine { id: ID, due, lane, slot })
+    })
+}
+
+fn settle() -> impl Strategy<Value = Command> {
+    (verdict(), any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(verdict, entropy, slot, wake_seen)| {
+        Command::Settle(Settle { id: ID, owner: OWNER, fence: Fence::new(1), wake_seen, verdict, entropy, slot })
+    })
+}
+
+/// A due row's or a pointer's key of the backlog under test, to be pruned or tidied.
+fn index_commands() -> impl Strategy<Value = Command> {
+    (any::<bool>(), any::<u128>(), proptest::option::of(at()), any::<bool>()).prop_map(|(prune, raw, next_vest_at, chunk)| {
+        let (env, version) = (Env::new(config()), Version::from_raw(raw % 4));
+        let destination = "https://a";
+        if prune {
+            let (due, piece) = (env.keys.due(destination, StoreTime::from_ms(5), ID), env.keys.chunk(ID.send, 0));
+            let key = if chunk { piece } else { due };
+            Command::Prune(Prune { key, version, chunk_of: chunk.then_some(ID.send) })
+        } else {
+            let key = env.keys.pointer(destination, StoreTime::from_ms(5));
+            Command::TidyPointer(TidyPointer { key, version, destination: destination.into(), next_vest_at })
+        }
+    })
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let simple = prop::sample::select(vec![
+        Command::StageBegin(StageBegin { send: ID.send }),
+        Command::StageChunk(StageChunk { send: ID.send, number: 0, bytes: Bytes::from(&b"hi"[..]) }),
+        Command::ResolveAccept(ResolveAccept { send: ID.send, idempotency_key: "k".into() }),
+        Command::Claim(Claim { id: ID, owner: OWNER, slot: 0 }),
+        Command::Renew(Renew { id: ID, owner: OWNER, fence: Fence::new(1) }),
+        Command::Gate(Gate { id: ID, owner: OWNER, fence: Fence::new(1) }),
+        Command::Wake(Wake { id: ID }),
+        Command::DropQuarantined(DropQuarantined { id: ID, slot: 0 }),
+        Command::RepairIndex(RepairIndex { id: ID }),
+        Command::RepairLane(RepairLane { order_key: "t".into(), destination: "https://a".into() }),
+        Command::BeginSweep(BeginSweep { owner: OWNER }),
+        Command::FinishSweep(FinishSweep { owner: OWNER }),
+        Command::SetIntake(SetIntake { open: true }),
+        Command::SetIntake(SetIntake { open: false }),
+        Command::Depth(Depth {}),
+    ]);
+    prop_oneof![4 => simple, 2 => accept(), 1 => quarantine(), 3 => settle(), 2 => index_commands()]
+}
+
+/// What a store answers for a key: nothing, or a record of some version.
+fn answer() -> impl Strategy<Value = Option<(Value, u8)>> {
+    prop_oneof![1 => Just(None), 3 => (any_value(), 0..4_u8).prop_map(Some)]
+}
+
+fn settings() -> impl Strategy<Value = Config> {
+    (1..5_u64, any::<bool>()).prop_map(|(counter_slots, long)| Config {
+        counter_slots,
+        max_retention_ms: if long { u64::MAX } else { 1 },
+        ..config()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    /// Every key that a command asks for is answered at random; its questions end, and a plan obeys the write rules.
+    #[test]
+    fn planning_is_total(
+        command in command(), config in settings(), attempted in any::<bool>(), at in at(), answers in vec(answer(), 24),
+    ) {
+        let env = Env::new(config);
+        let mut answers = answers.into_iter();
+        let mut view = View { at, records: Vec::new() };
+        for _ in 0..8 {
+            match command.plan(&env, &view, attempted) {
+                Ok(plan) => {
+                    prop_assert_eq!(check_strict(&plan.txn), Ok(()));
+                    let empty = plan.txn.checks.is_empty() && plan.txn.writes.is_empty();
+                    prop_assert!(empty || Limits::FLOOR.check_txn(&plan.txn).is_ok(), "{:?}", plan.txn);
+                    for check in &plan.txn.checks {
+                        prop_assert!(view.records.iter().any(|(key, _)| *key == check.key), "checked, but never read");
+                    }
+                    return Ok(());
+                }
+                Err(Stop::Reject(_) | Stop::Inconsistent { .. }) => return Ok(()),
+                Err(Stop::Need(keys)) => {
+                    prop_assert!(!keys.is_empty());
+                    for key in keys {
+                        prop_assert!(view.records.iter().all(|(known, _)| *known != key), "asked twice");
+                        let found = answers.next().flatten().map(|(value, version)| Versioned {
+                            version: Version::from_raw(version.into()),
+                            value,
+                        });
+                        view.records.push((key, found));
+                    }
+                    prop_assert!(view.records.len() <= Limits::FLOOR.get_keys_max, "more keys than a snapshot takes");
+                }
+            }
+        }
+        prop_assert!(false, "it asks for ever");
+    }
+
+    /// A view that holds other keys than the ones asked for is as good as none.
+    #[test]
+    fn planning_is_total_on_views_of_something_else(command in command(), values in vec((any::<[u8; 8]>(), any_value()), 0..9)) {
+        let env = Env::new(config());
+        let records = values.into_iter().map(|(key, value)| {
+            (restante_kv::Key::from(&key[..]), Some(Versioned { version: Version::from_raw(1), value }))
+        });
+        let view = View { at: StoreTime::MAX, records: records.collect() };
+        match command.plan(&env, &view, false) {
+            Ok(plan) => prop_assert!(plan.txn.checks.is_empty(), "nothing was read, so nothing can be checked"),
+            Err(stop) => prop_assert!(matches!(stop, Stop::Need(_) | Stop::Reject(_))),
+        }
+    }
+}

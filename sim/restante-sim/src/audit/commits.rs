@@ -1,0 +1,229 @@
+//! What a commit changes, checked as it happens.
+
+use std::sync::Arc;
+
+use restante_core::Subject;
+use restante_core::atoms::{Bytes, EntryId};
+use restante_core::keys::Kind;
+use restante_core::machine::About;
+use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record};
+use restante_engine::SimTime;
+use restante_kv::{Key, Mutation, StoreTime, Txn, Value, Versioned};
+
+use super::ghost::{End, GhostEntry, GhostLease};
+use super::{Auditor, Evidence};
+use crate::world::Origin;
+use crate::world::alias::{EntryAlias, SendAlias, read_send_id};
+
+impl Auditor {
+    /// A transaction was applied; `before` is what each written key held.
+    pub(crate) fn on_commit(
+        &mut self,
+        _origin: Origin,
+        about: &About,
+        txn: &Txn,
+        before: &[Option<Versioned>],
+        at: SimTime,
+        now: StoreTime,
+    ) {
+        for (write, before) in txn.writes.iter().zip(before) {
+            let before = before.as_ref().map(|found| &found.value);
+            match (self.env.keys.kind_of(&write.key), &write.mutation) {
+                (Some(Kind::Marker), Mutation::Put(value)) => self.on_marker(value, before, at),
+                (Some(Kind::Intake), Mutation::Put(value)) => {
+                    if let Ok(intake) = Intake::decode(value) {
+                        self.intake_open = intake.open;
+                    }
+                }
+                (Some(Kind::Destination), Mutation::Put(value)) => self.on_destination(&write.key, value, now),
+                (Some(Kind::Entry), mutation) => {
+                    let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
+                    match (before, mutation) {
+                        (None, Mutation::Put(value)) => self.on_entry_created(id, value, at),
+                        (Some(before), Mutation::Put(value)) => self.on_entry_changed(id, about, before, value, at, now),
+                        (Some(before), Mutation::Delete) => self.on_entry_removed(id, about, before, txn, at),
+                        (None, Mutation::Delete) => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn of_entry(id: EntryId) -> Evidence {
+        vec![("entry", EntryAlias(id).to_string())]
+    }
+
+    fn on_marker(&mut self, value: &Value, before: Option<&Value>, at: SimTime) {
+        let accepted = |value: &Value| match Marker::decode(value) {
+            Ok(Marker { state: MarkerState::Accepted { send, .. }, .. }) => Some(send),
+            _ => None,
+        };
+        let Some(id) = accepted(value) else { return };
+        let evidence = vec![("send", SendAlias(id).to_string())];
+        if !self.intake_open {
+            self.violate(at, "closed-intake-accepts-nothing", evidence.clone());
+        }
+        let send = self.sends.entry(read_send_id(id).0).or_default();
+        let told_not_owned = send.told_not_owned.contains(&id);
+        let owned_before = send.owned.is_some() || before.is_some_and(|before| accepted(before).is_some());
+        send.owned = Some(id);
+        if owned_before {
+            self.violate(at, "one-send-per-key", evidence.clone());
+        }
+        if told_not_owned {
+            self.violate(at, "told-not-owned-is-not-owned", evidence);
+        }
+    }
+
+    fn on_destination(&mut self, key: &Key, value: &Value, now: StoreTime) {
+        let Ok(Destination { paced_until }) = Destination::decode(value) else { return };
+        self.mark("retry-after-was-kept");
+        let of_key = |destination: &Arc<str>| self.env.keys.destination(destination) == *key;
+        if let Some(destination) = self.entries.values().map(|ghost| &ghost.destination).find(|known| of_key(known)) {
+            self.paced.insert(destination.clone(), (now, paced_until));
+        }
+    }
+
+    fn on_entry_created(&mut self, id: EntryId, value: &Value, at: SimTime) {
+        if self.entries.contains_key(&id) {
+            self.violate(at, "settled-stays-settled", Self::of_entry(id));
+            return;
+        }
+        let Ok(entry) = Entry::decode(value) else { return };
+        self.accepted_count += 1;
+        if matches!(entry.body, Body::Staged { .. }) {
+            self.mark("payload-was-staged");
+        }
+        let lane = entry.lane.as_ref().map(|lane| (lane.order_key.clone(), entry.destination.clone()));
+        if let Some(lane) = &lane {
+            self.lanes.entry(lane.clone()).or_default().push_back(id);
+        }
+        let ghost = GhostEntry {
+            origin: entry.origin,
+            end: None,
+            fence_max: entry.fence,
+            lease: None,
+            lane,
+            destination: entry.destination.clone(),
+            wake_pending: false,
+            posted: Default::default(),
+            accepted: Default::default(),
+            told: Default::default(),
+            gate_read_at: None,
+            rewritten: false,
+        };
+        self.entries.insert(id, ghost);
+    }
+
+    fn on_entry_changed(&mut self, id: EntryId, about: &About, before: &Value, after: &Value, at: SimTime, now: StoreTime) {
+        let (Ok(before), Ok(after)) = (Entry::decode(before), Entry::decode(after)) else { return };
+        let tolerance_ms = self.tolerance_ms;
+        let Some(ghost) = self.entries.get_mut(&id) else { return };
+        let mut broken: Option<&'static str> = None;
+        let mut mark: Option<&'static str> = None;
+        if after.origin != ghost.origin {
+            broken = Some("retention-origin-is-immutable");
+        }
+        if after.fence < ghost.fence_max {
+            broken = Some("fence-rises");
+        }
+        let by_its_claim = matches!(&about.subject, Subject::Entry(subject) if *subject == id);
+        match about.what {
+            "claim" if by_its_claim => {
+                if after.fence <= ghost.fence_max {
+                    broken = Some("fence-rises");
+                }
+                if let Some(lease) = before.lease {
+                    // A lost lease explains a repetition of what its sender was told.
+                    ghost.told.remove(&before.fence);
+                    mark = Some("reclaimed-after-expiry");
+                    if lease.expires_at > now.plus_ms(tolerance_ms) {
+                        broken = broken.or(Some("lease-is-exclusive"));
+                    }
+                }
+                ghost.wake_pending = false;
+            }
+            "renew" if by_its_claim => {
+                mark = Some("lease-was-renewed");
+                if about.fence != before.fence {
+                    broken = Some("settle-holds-the-fence");
+                }
+            }
+            "settle" if by_its_claim => {
+                if about.fence != before.fence {
+                    broken = Some("settle-holds-the-fence");
+                }
+                if ghost.told.contains(&about.fence) {
+                    broken = Some("acknowledged-is-not-retried");
+                }
+                // The transaction was planned a moment ago: due "at once" is due by now.
+                if ghost.wake_pending && after.vest_at > now.plus_ms(tolerance_ms) {
+                    broken = Some("wake-is-not-lost");
+                }
+                ghost.wake_pending = false;
+            }
+            "wake" if before.lease.is_some() => {
+                ghost.wake_pending = true;
+                mark = Some("wake-during-lease");
+            }
+            _ => {}
+        }
+        ghost.fence_max = ghost.fence_max.max(after.fence);
+        if let Some(lease) = after.lease {
+            ghost.lease = Some(GhostLease { fence: after.fence, expires_at: lease.expires_at });
+        }
+        if !before.active && after.active {
+            mark = Some("lane-moved-on");
+        }
+        if let Some(mark) = mark {
+            self.mark(mark);
+        }
+        if let Some(property) = broken {
+            self.violate(at, property, Self::of_entry(id));
+        }
+    }
+
+    fn on_entry_removed(&mut self, id: EntryId, about: &About, before: &Value, txn: &Txn, at: SimTime) {
+        let put = |key: &Key| {
+            txn.writes.iter().find_map(|write| match &write.mutation {
+                Mutation::Put(value) if write.key == *key => Some(value),
+                _ => None,
+            })
+        };
+        let Some(ghost) = self.entries.get_mut(&id) else { return };
+        let aside = put(&self.env.keys.quarantined(id)).map(Quarantined::decode);
+        let mut broken = None;
+        let end = if let Some(aside) = aside {
+            if aside.ok().map(|record| record.record) != Some(Bytes::from(before.as_bytes())) {
+                broken = Some("quarantine-keeps-the-record");
+            }
+            Some(End::Quarantined)
+        } else {
+            let fence_now = Entry::decode(before).map(|entry| entry.fence);
+            if fence_now.is_ok_and(|fence| fence != about.fence) {
+                broken = Some("settle-holds-the-fence");
+            }
+            if put(&self.env.keys.dead_letter(id)).is_some() {
+                Some(End::Dropped)
+            } else if ghost.accepted.contains(&about.fence) {
+                Some(End::Delivered)
+            } else {
+                None
+            }
+        };
+        ghost.end = end.or(Some(End::Dropped));
+        if end.is_none() {
+            broken = broken.or(Some("nothing-vanishes"));
+        }
+        self.delivered_count += u64::from(end == Some(End::Delivered));
+        if let Some(lane) = ghost.lane.clone()
+            && let Some(queue) = self.lanes.get_mut(&lane)
+        {
+            queue.retain(|waiting| *waiting != id);
+        }
+        if let Some(property) = broken {
+            self.violate(at, property, Self::of_entry(id));
+        }
+    }
+}

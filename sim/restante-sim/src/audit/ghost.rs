@@ -1,0 +1,62 @@
+//! What really happened, kept beside the production records and never in them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use restante_core::atoms::{EntryId, Fence, SendId};
+use restante_kv::StoreTime;
+
+/// How an entry ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Delivered,
+    Dropped,
+    Quarantined,
+}
+
+/// A lease as it was committed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct GhostLease {
+    pub(super) fence: Fence,
+    pub(super) expires_at: StoreTime,
+}
+
+/// The truth about an entry.
+#[derive(Clone, Debug)]
+pub(super) struct GhostEntry {
+    pub(super) origin: StoreTime,
+    pub(super) end: Option<End>,
+    /// Highest token of any claim.
+    pub(super) fence_max: Fence,
+    /// The latest lease.
+    pub(super) lease: Option<GhostLease>,
+    /// Order key and destination, for a keyed one.
+    pub(super) lane: Option<(Arc<str>, Arc<str>)>,
+    pub(super) destination: Arc<str>,
+    /// A wake was committed during the lease and no settle answered it yet.
+    pub(super) wake_pending: bool,
+    /// Tokens whose POST began.
+    pub(super) posted: BTreeSet<Fence>,
+    /// Tokens whose POST the destination accepted.
+    pub(super) accepted: BTreeSet<Fence>,
+    /// Tokens whose sender was told so while it held the lease, and did not lose it since.
+    pub(super) told: BTreeSet<Fence>,
+    /// When each token's latest gate read its snapshot.
+    pub(super) gate_read_at: Option<(Fence, StoreTime)>,
+    /// The world has rewritten the record: what it says is no longer production's doing.
+    pub(super) rewritten: bool,
+}
+
+/// The truth about a send.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GhostSend {
+    /// The attempt that was committed.
+    pub(super) owned: Option<SendId>,
+    /// Attempts whose caller was told that they are not owned.
+    pub(super) told_not_owned: BTreeSet<SendId>,
+    /// The payload.
+    pub(super) payload: restante_core::atoms::Bytes,
+}
+
+/// A lane's entries that are not terminal, in accepted order.
+pub(super) type GhostLane = std::collections::VecDeque<EntryId>;

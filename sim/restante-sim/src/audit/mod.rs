@@ -1,0 +1,271 @@
+//! The auditor: it sees every commit, POST and answer, knows what really happened, and checks the properties.
+
+mod commits;
+mod ghost;
+mod posts;
+mod properties;
+
+pub use properties::PROPERTIES;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use restante_core::atoms::{EntryId, SendId};
+use restante_core::keys::Kind;
+use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
+use restante_core::plan::{DepthReport, Settled};
+use restante_core::record::{Class, Destination, DropReason, Entry, Record};
+use restante_core::{Env, Observation, Rejection};
+use restante_engine::{Marks, Quantifier, SimTime, Violation};
+use restante_kv::{Model, StoreTime};
+
+use crate::scenario::Scenario;
+use crate::world::alias::{EntryAlias, SendAlias, SendKey, read_send_id};
+use crate::world::{EPOCH_MS, Task};
+use ghost::{End, GhostEntry, GhostLane, GhostSend};
+
+/// Evidence of a violation: role and alias.
+pub(crate) type Evidence = Vec<(&'static str, String)>;
+
+/// Checks the properties against what really happened.
+pub(crate) struct Auditor {
+    env: Arc<Env>,
+    pub(crate) violation: Option<Violation>,
+    pub(crate) marks: Marks,
+    pub(crate) accepted_count: u64,
+    pub(crate) delivered_count: u64,
+    entries: BTreeMap<EntryId, GhostEntry>,
+    sends: BTreeMap<SendKey, GhostSend>,
+    lanes: BTreeMap<(Arc<str>, Arc<str>), GhostLane>,
+    intake_open: bool,
+    /// When a pause was committed, and until when, a destination.
+    paced: BTreeMap<Arc<str>, (StoreTime, StoreTime)>,
+    /// What a recount said at the latest snapshot of each depth query.
+    recounts: BTreeMap<Task, DepthReport>,
+    /// How far clocks that judge one lease may lie apart in this scenario.
+    tolerance_ms: u64,
+    index_lost_at_all: bool,
+}
+
+impl Auditor {
+    pub(crate) fn new(env: &Arc<Env>, scenario: &Scenario) -> Self {
+        let clocks = &scenario.faults.clocks;
+        let step_ms = clocks.step.map_or(0, |step| step.max.0) * u64::from(clocks.steps_count);
+        let drift_ms = scenario.world.heal_at.0 * u64::from(clocks.drift.0) / 1_000_000;
+        // With a store clock, only drift between asking and beginning matters; without one, nodes judge by their own clocks.
+        let tolerance_ms = if scenario.world.store_clock { 1 + drift_ms } else { 1 + 2 * (clocks.skew.0 + step_ms + drift_ms * 20) };
+        Self {
+            env: env.clone(),
+            violation: None,
+            marks: Marks::new(),
+            accepted_count: 0,
+            delivered_count: 0,
+            entries: BTreeMap::new(),
+            sends: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            intake_open: true,
+            paced: BTreeMap::new(),
+            recounts: BTreeMap::new(),
+            tolerance_ms,
+            index_lost_at_all: false,
+        }
+    }
+
+    pub(crate) fn mark(&mut self, name: &'static str) {
+        debug_assert!(
+            PROPERTIES.iter().any(|property| property.name == name && property.quantifier == Quantifier::Sometimes),
+            "{name} is not a `sometimes` property"
+        );
+        self.marks.mark(name);
+    }
+
+    /// Notes a violation; the first one counts.
+    pub(crate) fn violate(&mut self, at: SimTime, property: &'static str, evidence: Evidence) {
+        debug_assert!(PROPERTIES.iter().any(|known| known.name == property), "{property} is not a property");
+        if self.violation.is_none() {
+            self.violation = Some(Violation { property, at, evidence });
+        }
+    }
+
+    pub(crate) fn harness_error(&mut self, what: &str) {
+        // A mistake of the harness must not pass for a finding, nor for a pass.
+        panic!("harness error: {what}");
+    }
+
+    // Callers.
+
+    pub(crate) fn on_send(&mut self, request: &SendRequest) {
+        let (key, _) = read_send_id(request.send);
+        let send = self.sends.entry(key).or_default();
+        if send.payload.is_empty() {
+            send.payload = request.payload.clone();
+        }
+    }
+
+    pub(crate) fn on_told_owned(&mut self, key: SendKey, told: SendId, duplicate: bool, at: SimTime) {
+        let owned = self.sends.get(&key).and_then(|send| send.owned);
+        if owned != Some(told) {
+            self.violate(at, "told-owned-is-owned", vec![("send", key.to_string())]);
+        }
+        if duplicate {
+            self.mark("repetition-found-the-send-owned");
+        }
+    }
+
+    pub(crate) fn on_told_not_owned(&mut self, key: SendKey, id: SendId, failure: &Failure, at: SimTime) {
+        match failure {
+            Failure::Rejected(Rejection::IntakeClosed) => self.mark("closed-intake-refused"),
+            Failure::Rejected(Rejection::IdempotencyConflict(_)) => self.mark("misused-key-was-refused"),
+            _ => {}
+        }
+        let send = self.sends.entry(key).or_default();
+        send.told_not_owned.insert(id);
+        if send.owned == Some(id) {
+            self.violate(at, "told-not-owned-is-not-owned", vec![("send", SendAlias(id).to_string())]);
+        }
+    }
+
+    // Workers.
+
+    pub(crate) fn on_ended(&mut self, _entry: EntryId, end: &DeliveryEnd) {
+        match end {
+            DeliveryEnd::LeaseLost => self.mark("lease-lost-before-settle"),
+            DeliveryEnd::Settled(Settled::Gone) => self.mark("ambiguous-settle-had-happened"),
+            DeliveryEnd::Settled(Settled::Deferred) => self.mark("gate-deferred"),
+            DeliveryEnd::Settled(_) | DeliveryEnd::NotClaimed | DeliveryEnd::Quarantined | DeliveryEnd::Yielded(_) => {}
+        }
+    }
+
+    pub(crate) fn on_observed(&mut self, observation: &Observation, at: SimTime) {
+        match observation {
+            Observation::Dropped { reason: DropReason::Permanent(_), .. } => self.mark("dropped-permanent"),
+            Observation::Dropped { reason: DropReason::Expired, .. } => self.mark("dropped-expired"),
+            Observation::Dropped { reason: DropReason::AttemptsExhausted, .. } => self.mark("dropped-exhausted"),
+            Observation::Quarantined { .. } => self.mark("quarantined"),
+            Observation::QuarantineDropped { .. } => self.mark("quarantine-ended"),
+            Observation::IndexRepaired { .. } => self.mark("index-was-repaired"),
+            Observation::LaneRepaired { .. } => self.mark("lane-was-repaired"),
+            Observation::Dropped { reason: DropReason::PayloadUnreadable, entry } => {
+                self.violate(at, "payload-outlives-its-entries", vec![("entry", EntryAlias(*entry).to_string())]);
+            }
+            Observation::Accepted { .. }
+            | Observation::Delivered { .. } => {}
+        }
+    }
+
+    pub(crate) fn on_index_lost(&mut self) {
+        self.index_lost_at_all = true;
+    }
+
+    pub(crate) fn on_record_rewritten(&mut self, id: EntryId) {
+        if let Some(ghost) = self.entries.get_mut(&id) {
+            ghost.rewritten = true;
+        }
+    }
+
+    // Answers.
+
+    /// A node reads: what a depth query reads is recounted at the same point in time, what a gate reads is timed.
+    pub(crate) fn on_read(&mut self, task: Task, about: &About, store: &Model, at: SimTime) {
+        match (about.what, &about.subject) {
+            ("depth", _) => {
+                let recount = self.recount(store);
+                self.recounts.insert(task, recount);
+                self.check_conservation(&recount, at);
+            }
+            ("gate", restante_core::Subject::Entry(id)) => {
+                let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                if let Some(ghost) = self.entries.get_mut(id) {
+                    ghost.gate_read_at = Some((about.fence, now));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn recount(&self, store: &Model) -> DepthReport {
+        let keys = &self.env.keys;
+        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open: self.intake_open };
+        for (key, record) in store.iter() {
+            match keys.kind_of(key) {
+                Some(Kind::Entry) => {
+                    report.entries += 1;
+                    report.leased += i64::from(Class::of(&record.value) == Some(Class::Leased));
+                }
+                Some(Kind::Quarantined) => report.quarantined += 1,
+                _ => {}
+            }
+        }
+        report
+    }
+
+    fn check_conservation(&mut self, recount: &DepthReport, at: SimTime) {
+        let ended = |end| self.entries.values().filter(|ghost| ghost.end == end).count() as i64;
+        let (alive, quarantined) = (ended(None), ended(Some(End::Quarantined)));
+        let sum = alive + quarantined + ended(Some(End::Delivered)) + ended(Some(End::Dropped));
+        if alive != recount.entries || recount.quarantined > quarantined || sum != self.accepted_count as i64 {
+            let what = if alive < recount.entries { "surplus" } else { "missing" };
+            self.violate(at, "recipients-are-conserved", vec![("recipients", what.to_owned())]);
+        }
+    }
+
+    pub(crate) fn on_depth(&mut self, task: Task, report: DepthReport, at: SimTime) {
+        let Some(recount) = self.recounts.remove(&task) else { return };
+        let differing = [
+            ("entries", report.entries != recount.entries),
+            ("leased", report.leased != recount.leased),
+            ("quarantined", report.quarantined != recount.quarantined),
+            ("intake", report.intake_open != recount.intake_open),
+        ];
+        if report != recount {
+            let names = differing.iter().filter(|(_, differs)| *differs).map(|(name, _)| ("counter", (*name).to_owned()));
+            self.violate(at, "depth-is-the-recount", names.collect());
+        }
+        if report.is_drained() {
+            self.mark("drained-was-proved");
+        }
+    }
+
+    /// A single run reports. What was discoverable and due when it began, and nobody touched since, it must have found.
+    pub(crate) fn on_run_report(&mut self, store: &Model, report: RunReport, began_at: SimTime, at: SimTime, now: StoreTime) {
+        if report.more {
+            return;
+        }
+        self.mark("run-proved-empty");
+        let began = StoreTime::from_ms(EPOCH_MS + began_at.as_ms());
+        let limit = began.minus_ms(self.tolerance_ms);
+        let keys = &self.env.keys;
+        for (key, record) in store.iter() {
+            let (Some(Kind::Entry), Ok(entry)) = (keys.kind_of(key), Entry::decode(&record.value)) else { continue };
+            let Ok(id) = keys.read_entry(Kind::Entry, key) else { continue };
+            let due_key = keys.due(&entry.destination, entry.vest_at, id);
+            let is_due = entry.active && entry.vest_at <= limit && store.get(&due_key).is_some();
+            if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, now) {
+                self.violate(at, "no-more-means-none", vec![("entry", EntryAlias(id).to_string())]);
+                return;
+            }
+        }
+    }
+
+    /// The first thing that is not drained: an entry, a quarantined record, or a staged leftover.
+    pub(crate) fn first_left(&self, store: &Model) -> Option<(&'static str, String)> {
+        let keys = &self.env.keys;
+        for (kind, role) in [(Kind::Entry, "entry"), (Kind::Stage, "stage"), (Kind::PayloadChunk, "chunk"), (Kind::Member, "member")] {
+            let page = store.scan(&keys.all(kind), 1).ok()?;
+            if let Some((key, _)) = page.entries.first() {
+                let alias = match (keys.read_entry(kind, key), keys.read_send(kind, key)) {
+                    (Ok(id), _) if kind != Kind::PayloadChunk => EntryAlias(id).to_string(),
+                    (_, Ok(send)) => SendAlias(send).to_string(),
+                    _ => String::new(),
+                };
+                return Some((role, alias));
+            }
+        }
+        None
+    }
+}
+
+fn is_paced(store: &Model, env: &Env, destination: &str, now: StoreTime) -> bool {
+    let record = store.get(&env.keys.destination(destination));
+    record.and_then(|found| Destination::decode(&found.value).ok()).is_some_and(|known| known.paced_until >= now)
+}

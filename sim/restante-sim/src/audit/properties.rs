@@ -1,0 +1,83 @@
+//! The list of properties: name, quantifier, one sentence. `docs/invariants.md` is checked against it.
+
+use restante_engine::Property;
+
+/// Every property of the backlog's world.
+pub const PROPERTIES: &[Property] = &[
+    // Ownership.
+    Property::always("told-owned-is-owned", "A send that the caller was told is owned was committed before."),
+    Property::always("told-not-owned-is-not-owned", "A send that the caller was told is not owned is not committed, then or later."),
+    Property::always("one-send-per-key", "Requests under one idempotency key become at most one send."),
+    Property::always("closed-intake-accepts-nothing", "No accept commits while intake is closed."),
+    Property::always("nothing-vanishes", "An entry goes only delivered, dropped with a dead letter, or quarantined whole."),
+    Property::always("settled-stays-settled", "An entry that was terminal is never created again."),
+    Property::always(
+        "recipients-are-conserved",
+        "Accepted recipients are entries, or quarantined, or delivered, or dropped: each exactly one of them.",
+    ),
+    Property::always("payload-arrives-whole", "Every request carries exactly the bytes that were accepted."),
+    Property::always("payload-outlives-its-entries", "No delivery is given up for want of its payload."),
+    // Leases and fences.
+    Property::always("fence-rises", "Every claim of an entry has a higher fencing token than every claim before it."),
+    Property::always("settle-holds-the-fence", "Only the current fencing token renews or settles."),
+    Property::always("lease-is-exclusive", "No claim succeeds while another's lease lasts."),
+    Property::always("one-post-per-token", "A claim posts at most once."),
+    Property::always("post-begins-under-lease", "No POST begins after the lease it was claimed under has ended."),
+    Property::always(
+        "repeats-are-explained",
+        "An entry that its destination has accepted is posted again only if its sender was not told, or lost its lease.",
+    ),
+    Property::always("acknowledged-is-not-retried", "A delivery whose sender was told it arrived is never put back for another attempt."),
+    // Order.
+    Property::always(
+        "lane-order",
+        "Of one order key and destination, a POST begins only when every delivery accepted earlier is terminal.",
+    ),
+    // Time.
+    Property::always("retention-origin-is-immutable", "The instant of ownership, from which retention runs, never changes."),
+    Property::always("no-post-after-retention", "No POST begins after the retention of its entry has ended."),
+    Property::always(
+        "pause-is-honoured",
+        "After a Retry-After is committed, no gate passes a POST to that destination before it is over.",
+    ),
+    Property::always("wake-is-not-lost", "After a wake during a lease, the settle that keeps the entry makes it due at once."),
+    // Answers.
+    Property::always("depth-is-the-recount", "Depth equals a recount of the records at the same snapshot."),
+    Property::always("no-more-means-none", "A run that reports no more work left no discoverable entry that was due when it began."),
+    Property::always("quarantine-keeps-the-record", "A quarantined record holds the bytes that were found."),
+    Property::always("writes-keep-their-rules", "Every write is checked, or under a record that is checked and written, or idempotent."),
+    Property::always("ends-within-its-events", "A run ends within its event cap: there is no livelock."),
+    Property::always("does-not-panic", "Nothing panics."),
+    // In the end.
+    Property::eventually(
+        "drains-after-heal",
+        "Once faults have ended, everything accepted becomes terminal and all staged leftovers go, without new traffic.",
+    ),
+    // What a set of runs must have seen.
+    Property::sometimes("lease-lost-before-settle", "A worker found its lease lost when it came to settle."),
+    Property::sometimes("lease-ended-during-post", "A lease ended while its POST was under way."),
+    Property::sometimes("reclaimed-after-expiry", "An entry was claimed again after its lease had ended."),
+    Property::sometimes("posted-twice", "An entry reached its destination more than once."),
+    Property::sometimes("ambiguous-settle-had-happened", "A settle of unknown outcome turned out to have happened."),
+    Property::sometimes("accept-outcome-stayed-unknown", "A caller was told that the outcome of its send is unknown."),
+    Property::sometimes("repetition-found-the-send-owned", "A repeated request found its send owned already."),
+    Property::sometimes("misused-key-was-refused", "Another request under a used idempotency key was refused."),
+    Property::sometimes("closed-intake-refused", "A send was refused because intake was closed."),
+    Property::sometimes("lane-moved-on", "A terminal settle made the next entry of its lane claimable."),
+    Property::sometimes("lane-was-repaired", "The sweep moved a lane past a head that had vanished."),
+    Property::sometimes("wake-during-lease", "A wake was committed while its entry was leased."),
+    Property::sometimes("retry-after-was-kept", "A Retry-After paced a destination."),
+    Property::sometimes("gate-deferred", "A gate gave an entry back because its destination was paced."),
+    Property::sometimes("lease-was-renewed", "A lease was renewed before a POST."),
+    Property::sometimes("post-too-late-is-not-begun", "A worker that stood still did not begin a POST whose time was over."),
+    Property::sometimes("index-was-repaired", "The sweep put a missing index row back."),
+    Property::sometimes("payload-was-staged", "A large payload was staged and published."),
+    Property::sometimes("quarantined", "An entry was quarantined."),
+    Property::sometimes("quarantine-ended", "A quarantined record was dropped at the end of its retention."),
+    Property::sometimes("dropped-permanent", "A delivery was given up because its destination refused it for good."),
+    Property::sometimes("dropped-expired", "A delivery was given up because its retention ended."),
+    Property::sometimes("dropped-exhausted", "A delivery was given up after the last attempt."),
+    Property::sometimes("run-proved-empty", "A cron run proved that nothing was left."),
+    Property::sometimes("worker-stopped-gracefully", "A worker ended what it had under way and stopped."),
+    Property::sometimes("drained-was-proved", "With intake closed, depth proved the backlog drained."),
+];

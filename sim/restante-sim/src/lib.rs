@@ -1,0 +1,14 @@
+//! The delivery backlog under simulation.
+//!
+//! A [`scenario`](crate::scenario) describes a world and its faults; [`world`](crate::World) runs the production machines of
+//! `restante-core` in it, every difference decided by key; the auditor checks the properties ([`PROPERTIES`]) against what
+//! really happened; a [`Mutant`] is a planted bug that one of them must find.
+
+mod audit;
+mod mutant;
+pub mod scenario;
+mod world;
+
+pub use audit::PROPERTIES;
+pub use mutant::Mutant;
+pub use world::{Perturbation, RunOptions, RunResult, World};

@@ -1,0 +1,257 @@
+//! Planted bugs: named rewritings of what crosses the boundary between production code and its world.
+//!
+//! Production code has no branch for them. A mutant changes what a machine reads, what it commits, what it is told, or what
+//! it says; each is there to trip one property, and the same seed passes without it.
+
+use restante_core::atoms::{Bytes, Fence, SendId};
+use restante_core::keys::Kind;
+use restante_core::machine::{About, Failure, PostResult, Reply, RunReport, SendError};
+use restante_core::record::{Entry, Intake, Lease, Quarantined, Record};
+use restante_core::{Effect, Env, Subject};
+use restante_engine::SimTime;
+use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write};
+
+use crate::world::{EPOCH_MS, Origin, alias};
+
+macro_rules! mutants {
+    ($($variant:ident $name:literal trips $property:literal in $scenario:literal: $sentence:literal;)+) => {
+        /// A planted bug.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[expect(missing_docs, reason = "each variant's sentence is in the table")]
+        pub enum Mutant { $($variant),+ }
+
+        impl Mutant {
+            /// All planted bugs.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+            /// The property it is there to trip.
+            pub const fn property(self) -> &'static str {
+                match self { $(Self::$variant => $property),+ }
+            }
+            /// The scenario it is looked for in.
+            pub const fn scenario(self) -> &'static str {
+                match self { $(Self::$variant => $scenario),+ }
+            }
+            /// What it does, in one sentence.
+            pub const fn sentence(self) -> &'static str {
+                match self { $(Self::$variant => $sentence),+ }
+            }
+        }
+    };
+}
+
+mutants! {
+    SettleWithoutFence "settle-without-fence" trips "settle-holds-the-fence" in "faults/slow-answers":
+        "A settle takes whatever lease it finds for its own.";
+    FenceRestarts "fence-restarts" trips "fence-rises" in "faults/receivers":
+        "A settle that puts an entry back sets its fencing token to zero.";
+    ClaimIgnoresLease "claim-ignores-lease" trips "lease-is-exclusive" in "faults/crashes":
+        "A claim takes an entry although another's lease lasts.";
+    AmbiguousTakenAsFailure "ambiguous-taken-as-failure" trips "told-not-owned-is-not-owned" in "faults/ambiguous-commits":
+        "An accept of unknown outcome is reported as not accepted, and sent again.";
+    UnknownTakenAsSuccess "unknown-taken-as-success" trips "told-owned-is-owned" in "faults/ambiguous-commits":
+        "An accept whose outcome stays unknown is reported as accepted.";
+    MarkerIgnored "marker-ignored" trips "one-send-per-key" in "order/repeated-requests":
+        "An accept does not look for an earlier request under its idempotency key.";
+    IntakeUnchecked "intake-unchecked" trips "closed-intake-accepts-nothing" in "order/intake-closes":
+        "An accept neither reads nor checks the intake record.";
+    SuccessorActiveEarly "successor-active-early" trips "lane-order" in "order/lanes":
+        "An entry behind another of its lane may be claimed at once.";
+    SuccessorNotActivated "successor-not-activated" trips "drains-after-heal" in "order/lanes":
+        "A terminal settle moves its lane on and leaves the next entry asleep.";
+    RetentionFromLastAttempt "retention-from-last-attempt" trips "retention-origin-is-immutable" in "faults/receivers":
+        "A retry starts the entry's retention anew.";
+    GateIgnoresRetention "gate-ignores-retention" trips "no-post-after-retention" in "faults/dead-host":
+        "The gate takes every entry for a young one.";
+    PauseIgnored "pause-ignored" trips "pause-is-honoured" in "faults/rate-limits":
+        "The gate does not look at the destination's pause.";
+    WakeDropped "wake-dropped" trips "wake-is-not-lost" in "faults/wakes":
+        "A wake of a leased entry leaves no word for its settle.";
+    IndexNotRepaired "index-not-repaired" trips "drains-after-heal" in "faults/lost-index-rows":
+        "The sweep's repair writes no row.";
+    CountersNotWritten "counters-not-written" trips "depth-is-the-recount" in "smoke/plain":
+        "A settle leaves the counters as they are.";
+    DropUnrecorded "drop-unrecorded" trips "nothing-vanishes" in "faults/receivers":
+        "A delivery is given up without a dead letter.";
+    QuarantineEmptied "quarantine-emptied" trips "quarantine-keeps-the-record" in "faults/foreign-records":
+        "A quarantined record loses its bytes.";
+    AcknowledgedAsFailed "acknowledged-as-failed" trips "acknowledged-is-not-retried" in "smoke/plain":
+        "An answer of 202 is taken for one of 502.";
+    PayloadPrunedEarly "payload-pruned-early" trips "payload-outlives-its-entries" in "order/large-payloads":
+        "The sweep takes every send for one without members.";
+    MoreFromShortBatch "more-from-short-batch" trips "no-more-means-none" in "faults/cron-only":
+        "A run that processed fewer than its limit says that nothing is left.";
+}
+
+impl Mutant {
+    /// The mutant of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|mutant| mutant.name() == name)
+    }
+
+    /// What a machine is about to commit.
+    pub(crate) fn on_txn(self, about: &About, txn: &mut Txn, env: &Env, at: SimTime) {
+        match (self, about.what) {
+            (Self::FenceRestarts, "settle") => rewrite_own_entry(about, txn, env, |entry| entry.fence = Fence::default()),
+            (Self::RetentionFromLastAttempt, "settle") => rewrite_own_entry(about, txn, env, |entry| {
+                entry.origin = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+            }),
+            (Self::WakeDropped, "wake") => rewrite_own_entry(about, txn, env, |entry| {
+                if entry.lease.is_some() {
+                    entry.wake_gen -= 1;
+                }
+            }),
+            (Self::MarkerIgnored, "accept") => txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::Marker)),
+            (Self::IntakeUnchecked, "accept") => txn.checks.retain(|check| check.key != env.keys.intake()),
+            (Self::IndexNotRepaired, "repair-index") => txn.writes.clear(),
+            (Self::CountersNotWritten, "settle") => drop_writes(txn, env, Kind::Counters),
+            (Self::DropUnrecorded, "settle") => drop_writes(txn, env, Kind::DeadLetter),
+            (Self::SuccessorActiveEarly, "accept") => activate_successors(txn, env),
+            (Self::SuccessorNotActivated, "settle") => {
+                let slot_deleted = |write: &Write| env.keys.kind_of(&write.key) == Some(Kind::LaneSlot);
+                if txn.writes.iter().any(slot_deleted) {
+                    txn.writes.retain(|write| {
+                        let is_put = matches!(write.mutation, Mutation::Put(_));
+                        !(is_put && matches!(env.keys.kind_of(&write.key), Some(Kind::Entry | Kind::DueRow)))
+                    });
+                }
+            }
+            (Self::QuarantineEmptied, "quarantine") => {
+                for write in &mut txn.writes {
+                    if let (Some(Kind::Quarantined), Mutation::Put(value)) = (env.keys.kind_of(&write.key), &mut write.mutation)
+                        && let Ok(record) = Quarantined::decode(value)
+                    {
+                        *value = Quarantined { record: Bytes::default(), ..record }.encode();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a machine is about to read.
+    pub(crate) fn on_records(
+        self,
+        origin: Origin,
+        about: &About,
+        keys: &[Key],
+        records: &mut [Option<Versioned>],
+        env: &Env,
+        now: StoreTime,
+    ) {
+        for (key, record) in keys.iter().zip(records) {
+            let Some(kind) = env.keys.kind_of(key) else { continue };
+            match (self, about.what, kind) {
+                (Self::SettleWithoutFence, "settle", Kind::Entry) if is_own(about, key, env) => rewrite(record, |entry: &mut Entry| {
+                    entry.fence = about.fence;
+                    let lease = Lease { owner: alias::owner_id(origin.node, origin.life), expires_at: now };
+                    entry.lease = Some(lease);
+                }),
+                (Self::ClaimIgnoresLease, "claim", Kind::Entry) => rewrite(record, |entry: &mut Entry| {
+                    if entry.lease.take().is_some() {
+                        entry.vest_at = entry.vest_at.min(now);
+                    }
+                }),
+                (Self::GateIgnoresRetention, "gate", Kind::Entry) => rewrite(record, |entry: &mut Entry| entry.origin = now),
+                (Self::PauseIgnored, "gate", Kind::Destination) | (Self::MarkerIgnored, "accept", Kind::Marker) => *record = None,
+                (Self::IntakeUnchecked, "accept", Kind::Intake) => rewrite(record, |intake: &mut Intake| intake.open = true),
+                _ => {}
+            }
+        }
+    }
+
+    /// What a machine is about to be told.
+    pub(crate) fn on_reply(self, about: &About, reply: &mut Reply) {
+        match (self, about.what, reply) {
+            (Self::AmbiguousTakenAsFailure, "accept", Reply::Committed(result)) => {
+                if matches!(result, Err(StoreError::Ambiguous(_))) {
+                    *result = Err(StoreError::InvalidRequest("planted: taken as failed".into()));
+                }
+            }
+            (Self::AcknowledgedAsFailed, _, Reply::Posted { result, .. }) => {
+                if let PostResult::Status { code: code @ 202, .. } = result {
+                    *code = 502;
+                }
+            }
+            (Self::PayloadPrunedEarly, "sweep-count", Reply::Page { result: Ok(page), .. }) => {
+                page.entries.clear();
+                page.next = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// What a single run is about to report.
+    pub(crate) fn on_report(self, report: &mut RunReport, limit: u64) {
+        if self == Self::MoreFromShortBatch && report.processed < limit {
+            report.more = false;
+        }
+    }
+
+    /// What a caller is about to be told of its send.
+    pub(crate) fn on_send_result(self, send: SendId, result: &mut Result<(SendId, bool, Vec<Effect>), SendError>) {
+        let is_unknown = matches!(result, Err(SendError::Unknown))
+            || matches!(result, Err(SendError::NotAccepted(Failure::Store(StoreError::Ambiguous(_)))));
+        if self == Self::UnknownTakenAsSuccess && is_unknown {
+            *result = Ok((send, false, Vec::new()));
+        }
+    }
+}
+
+fn rewrite<R: Record>(record: &mut Option<Versioned>, change: impl FnOnce(&mut R)) {
+    if let Some(found) = record
+        && let Ok(mut decoded) = R::decode(&found.value)
+    {
+        change(&mut decoded);
+        found.value = decoded.encode();
+    }
+}
+
+fn entry_puts<'t>(txn: &'t mut Txn, env: &'t Env) -> impl Iterator<Item = (&'t Key, &'t mut Value)> {
+    txn.writes.iter_mut().filter_map(|write| match &mut write.mutation {
+        Mutation::Put(value) if env.keys.kind_of(&write.key) == Some(Kind::Entry) => Some((&write.key, value)),
+        _ => None,
+    })
+}
+
+/// Whether the key is that of the entry the action is about.
+fn is_own(about: &About, key: &Key, env: &Env) -> bool {
+    matches!(&about.subject, Subject::Entry(id) if env.keys.entry(*id) == *key)
+}
+
+fn rewrite_own_entry(about: &About, txn: &mut Txn, env: &Env, change: impl FnOnce(&mut Entry)) {
+    if let Some((_, value)) = entry_puts(txn, env).find(|(key, _)| is_own(about, key, env))
+        && let Ok(mut entry) = Entry::decode(value)
+    {
+        change(&mut entry);
+        *value = entry.encode();
+    }
+}
+
+fn drop_writes(txn: &mut Txn, env: &Env, kind: Kind) {
+    txn.writes.retain(|write| env.keys.kind_of(&write.key) != Some(kind));
+    txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(kind));
+}
+
+fn activate_successors(txn: &mut Txn, env: &Env) {
+    let mut rows = Vec::new();
+    for (key, value) in entry_puts(txn, env) {
+        if let (Ok(mut entry), Ok(id)) = (Entry::decode(value), env.keys.read_entry(Kind::Entry, key))
+            && !entry.active
+        {
+            entry.active = true;
+            *value = entry.encode();
+            let due = restante_core::record::DueRow { lane: entry.lane.clone() }.encode();
+            rows.push((env.keys.due(&entry.destination, entry.vest_at, id), due));
+            let pointer = restante_core::record::Pointer {}.encode();
+            rows.push((env.keys.pointer(&entry.destination, entry.vest_at), pointer));
+        }
+    }
+    for (key, value) in rows {
+        txn.writes.retain(|write| write.key != key);
+        txn.writes.push(Write { key, mutation: Mutation::Put(value), guard: Guard::Idempotent });
+    }
+}

@@ -1,0 +1,142 @@
+//! Finding and reading scenario files; errors name file, line and column.
+
+use std::path::{Path, PathBuf};
+
+use restante_kv::Limits;
+use thiserror::Error;
+
+use super::Scenario;
+
+/// Embeds the scenario files, so that the command works from anywhere.
+macro_rules! builtin {
+    ($($name:literal),+ $(,)?) => {
+        const BUILTIN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../../scenarios/", $name, ".toml")))),+];
+    };
+}
+builtin![
+    "smoke/plain",
+    "faults/ambiguous-commits",
+    "faults/store-trouble",
+    "faults/slow-answers",
+    "faults/crashes",
+    "faults/network",
+    "faults/receivers",
+    "faults/rate-limits",
+    "faults/dead-host",
+    "faults/wakes",
+    "faults/signals",
+    "faults/clocks",
+    "faults/lost-index-rows",
+    "faults/foreign-records",
+    "faults/cron-only",
+    "order/lanes",
+    "order/large-payloads",
+    "order/repeated-requests",
+    "order/intake-closes",
+    "negative/everything-at-once",
+];
+
+/// Names of the scenarios that come with the command, in the order they run.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// Why a scenario cannot be used.
+#[derive(Debug, Error)]
+pub enum ScenarioError {
+    /// No such file and no such built-in scenario.
+    #[error("{name}: no such scenario file and none of that name comes with restante-sim; `restante-sim list` shows them{hint}")]
+    NotFound {
+        /// What was asked for.
+        name: String,
+        /// A close name, or nothing.
+        hint: String,
+    },
+    /// The file cannot be read.
+    #[error("{}: cannot be read: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a scenario.
+    #[error("{name}:{line}:{column}: {message}")]
+    Malformed {
+        /// The file or built-in name.
+        name: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The scenario contradicts itself.
+    #[error("{name}: {message}")]
+    Inconsistent {
+        /// The file or built-in name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Loads a scenario by file path or by the name of one that comes with the command; also returns its text.
+///
+/// # Errors
+/// [`ScenarioError`]
+pub fn load(name: &str) -> Result<(Scenario, String), ScenarioError> {
+    if let Some((name, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+        return Ok((parse(name, text)?, (*text).to_owned()));
+    }
+    let path = Path::new(name);
+    if !path.is_file() {
+        let close = builtin_names().find(|builtin| builtin.ends_with(name) || builtin.starts_with(name));
+        let hint = close.map_or(String::new(), |close| format!("; did you mean {close}?"));
+        return Err(ScenarioError::NotFound { name: name.to_owned(), hint });
+    }
+    let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Unreadable { path: path.to_owned(), source })?;
+    Ok((parse(name, &text)?, text))
+}
+
+/// Reads a scenario from its text.
+///
+/// # Errors
+/// [`ScenarioError::Malformed`] and [`ScenarioError::Inconsistent`]
+pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
+    let mut scenario: Scenario = toml::from_str(text).map_err(|error| {
+        let before = error.span().map_or("", |span| &text[..span.start.min(text.len())]);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+        let message = error.message().trim_end().replace('\n', " ");
+        ScenarioError::Malformed { name: name.to_owned(), line, column, message }
+    })?;
+    scenario.name = name.strip_suffix(".toml").unwrap_or(name).to_owned();
+    let inconsistent = |message: String| Err(ScenarioError::Inconsistent { name: name.to_owned(), message });
+    if scenario.world.workers + scenario.world.cron_callers == 0 {
+        return inconsistent("nobody delivers: give world.workers or world.cron_callers".into());
+    }
+    if scenario.workload.producers == 0 || scenario.workload.producers > 20 || scenario.workload.sends_count == 0 {
+        return inconsistent("nobody sends: give 1 to 20 workload.producers and a positive workload.sends_count".into());
+    }
+    if scenario.world.destinations == 0 || scenario.world.destinations > 200 || scenario.workload.order_keys == 0 {
+        return inconsistent("give 1 to 200 world.destinations and a positive workload.order_keys".into());
+    }
+    if scenario.workload.recipients_max == 0 || scenario.workload.recipients_max > scenario.world.destinations.min(4) {
+        return inconsistent("workload.recipients_max must be 1 to 4 and at most world.destinations".into());
+    }
+    if scenario.latency.store.min.0 == 0 || scenario.latency.network.min.0 == 0 || scenario.latency.signal.min.0 == 0 {
+        return inconsistent("latencies begin at 1ms: a world where nothing takes time cannot go wrong in time".into());
+    }
+    for mark in &scenario.expect.sometimes {
+        if !crate::audit::PROPERTIES.iter().any(|property| property.name == mark) {
+            return inconsistent(format!("expect.sometimes names {mark}, which is not a property; see docs/invariants.md"));
+        }
+    }
+    if let Err(error) = scenario.config.to_config().validate(&Limits { has_clock: scenario.world.store_clock, ..Limits::FLOOR }) {
+        return inconsistent(format!("config: {error}"));
+    }
+    Ok(scenario)
+}

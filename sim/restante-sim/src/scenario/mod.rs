@@ -1,0 +1,376 @@
+//! Scenario files: what world to build, what load to put on it, which faults to ask for. See `docs/scenario-format.md`.
+
+mod load;
+mod units;
+
+pub use load::{ScenarioError, builtin_names, load, parse};
+pub use units::{Ms, Share, Size, Span};
+
+use restante_core::Config;
+use serde::Deserialize;
+
+/// A scenario, as its file says it.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Folder and file name without the ending; not part of the file.
+    #[serde(skip)]
+    pub name: String,
+    /// Why this scenario exists, in one or two sentences.
+    pub why: String,
+    /// Who is there, and for how long.
+    #[serde(default)]
+    pub world: World,
+    /// What is asked of the backlog.
+    #[serde(default)]
+    pub workload: Workload,
+    /// Settings of the backlog.
+    #[serde(default)]
+    pub config: ConfigTable,
+    /// How long things take.
+    #[serde(default)]
+    pub latency: Latency,
+    /// What goes wrong until the world heals.
+    #[serde(default)]
+    pub faults: Faults,
+    /// What a set of runs of this scenario must have seen.
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+/// Who is there, and for how long.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct World {
+    /// Workers that serve for good.
+    pub workers: u32,
+    /// Cron callers: each runs one bounded run, again and again, under a new owner id each time.
+    pub cron_callers: u32,
+    /// Time between the runs of a cron caller.
+    pub cron_every: Span,
+    /// Most deliveries of one cron run.
+    pub cron_limit_count: u64,
+    /// Destinations, one host each.
+    pub destinations: u32,
+    /// Whether the store has a clock of its own; without one every node judges by its own.
+    pub store_clock: bool,
+    /// When faults end.
+    pub heal_at: Ms,
+    /// How long after that everything must be drained.
+    pub settle_within: Ms,
+    /// Most events of a run; more is a livelock.
+    pub events_max: u64,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            workers: 2,
+            cron_callers: 0,
+            cron_every: Span::ms(2_000, 5_000),
+            cron_limit_count: 20,
+            destinations: 3,
+            store_clock: true,
+            heal_at: Ms(30_000),
+            settle_within: Ms(300_000),
+            events_max: 200_000,
+        }
+    }
+}
+
+/// What is asked of the backlog.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Workload {
+    /// Processes that send.
+    pub producers: u32,
+    /// Sends of each producer.
+    pub sends_count: u32,
+    /// Time between the sends of a producer.
+    pub gap: Span,
+    /// Most recipients of a send, at most the number of destinations.
+    pub recipients_max: u32,
+    /// Share of sends with an order key.
+    pub keyed: Share,
+    /// Number of order keys.
+    pub order_keys: u32,
+    /// Share of sends with a payload that must be staged.
+    pub large: Share,
+    /// Share of sends that are repeated under their idempotency key although they were accepted.
+    pub repeated: Share,
+    /// Share of sends whose idempotency key is used again for another request.
+    pub misused: Share,
+    /// Wakes of single entries by an operator.
+    pub wakes_count: u32,
+    /// Depth queries by an operator.
+    pub depths_count: u32,
+    /// When an operator closes intake.
+    pub close_intake_at: Option<Ms>,
+    /// When an operator opens it again.
+    pub open_intake_at: Option<Ms>,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self {
+            producers: 2,
+            sends_count: 12,
+            gap: Span::ms(50, 1_500),
+            recipients_max: 2,
+            keyed: Share(400_000),
+            order_keys: 2,
+            large: Share(0),
+            repeated: Share(0),
+            misused: Share(0),
+            wakes_count: 0,
+            depths_count: 4,
+            close_intake_at: None,
+            open_intake_at: None,
+        }
+    }
+}
+
+/// Settings of the backlog; what is not given is a default that suits a short run.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "each is the setting of the same name in restante_core::Config")]
+pub struct ConfigTable {
+    pub max_retention: Ms,
+    pub lease: Ms,
+    pub request_timeout: Ms,
+    pub lease_margin: Ms,
+    pub gate_freshness: Ms,
+    pub max_clock_skew: Ms,
+    pub attempts_max: u32,
+    pub backoff_initial: Ms,
+    pub backoff_max: Ms,
+    pub inline_max: Size,
+    pub chunk: Size,
+    pub stage_deadline: Ms,
+    pub poll_interval: Ms,
+    pub sweep_interval: Ms,
+    pub quarantine_retention: Ms,
+    pub window: usize,
+    pub concurrency: usize,
+    pub counter_slots: u64,
+    pub tries_max: u32,
+}
+
+impl Default for ConfigTable {
+    fn default() -> Self {
+        Self {
+            max_retention: Ms(120_000),
+            lease: Ms(6_000),
+            request_timeout: Ms(2_000),
+            lease_margin: Ms(1_000),
+            gate_freshness: Ms(1_000),
+            max_clock_skew: Ms(0),
+            attempts_max: 11,
+            backoff_initial: Ms(500),
+            backoff_max: Ms(8_000),
+            inline_max: Size(512),
+            chunk: Size(256),
+            stage_deadline: Ms(20_000),
+            poll_interval: Ms(2_000),
+            sweep_interval: Ms(15_000),
+            quarantine_retention: Ms(20_000),
+            window: 8,
+            concurrency: 4,
+            counter_slots: 8,
+            tries_max: 8,
+        }
+    }
+}
+
+impl ConfigTable {
+    /// The backlog's settings.
+    pub fn to_config(&self) -> Config {
+        Config {
+            prefix: "r/".into(),
+            lease_ms: self.lease.0,
+            request_timeout_ms: self.request_timeout.0,
+            lease_margin_ms: self.lease_margin.0,
+            gate_freshness_ms: self.gate_freshness.0,
+            max_clock_skew_ms: self.max_clock_skew.0,
+            attempts_max: self.attempts_max,
+            backoff_initial_ms: self.backoff_initial.0,
+            backoff_max_ms: self.backoff_max.0,
+            inline_bytes_max: self.inline_max.0,
+            chunk_bytes: self.chunk.0,
+            stage_deadline_ms: self.stage_deadline.0,
+            poll_interval_ms: self.poll_interval.0,
+            sweep_interval_ms: self.sweep_interval.0,
+            quarantine_retention_ms: self.quarantine_retention.0,
+            window: self.window,
+            concurrency: self.concurrency,
+            counter_slots: self.counter_slots,
+            tries_max: self.tries_max,
+            ..Config::new(self.max_retention.0)
+        }
+    }
+}
+
+/// How long things take.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Latency {
+    /// A store operation, there and back.
+    pub store: Span,
+    /// A POST and its answer, there and back.
+    pub network: Span,
+    /// A wake signal.
+    pub signal: Span,
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self { store: Span::ms(2, 20), network: Span::ms(10, 200), signal: Span::ms(1, 10) }
+    }
+}
+
+/// What goes wrong until the world heals.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "each is the family of the same name")]
+pub struct Faults {
+    pub store: StoreFaults,
+    pub network: NetworkFaults,
+    pub receiver: ReceiverFaults,
+    pub process: ProcessFaults,
+    pub signals: SignalFaults,
+    pub clocks: ClockFaults,
+}
+
+/// Faults of the store.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreFaults {
+    /// An operation is refused; nothing happens.
+    pub unavailable: Share,
+    /// A commit meets a conflict although its checks hold.
+    pub conflict: Share,
+    /// A commit happens and its answer says "unknown".
+    pub ambiguous_committed: Share,
+    /// A commit does not happen and its answer says "unknown".
+    pub ambiguous_lost: Share,
+    /// A commit's answer says "unknown" and it happens later.
+    pub ambiguous_late: Share,
+    /// A scan's page ends early, with more to come.
+    pub short_page: Share,
+    /// An operation takes much longer.
+    pub slow: Share,
+    /// Outages: every operation is refused.
+    pub outages_count: u32,
+    /// Length of an outage.
+    pub outage: Option<Span>,
+    /// Due rows that vanish.
+    pub lost_due_rows_count: u32,
+    /// Pointers that vanish.
+    pub lost_pointers_count: u32,
+    /// Entries that turn out to be of another version.
+    pub foreign_records_count: u32,
+    /// Entries whose bytes are damaged.
+    pub damaged_records_count: u32,
+}
+
+/// Faults on the way to a destination.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkFaults {
+    /// The request never arrives; the sender does not know.
+    pub lost_request: Share,
+    /// The request arrives; its answer is lost.
+    pub lost_response: Share,
+    /// The request arrives twice.
+    pub duplicated: Share,
+    /// The connection is reset after the request was sent.
+    pub reset: Share,
+    /// No connection.
+    pub refused: Share,
+    /// The name does not resolve.
+    pub dns: Share,
+    /// The TLS handshake fails.
+    pub tls: Share,
+    /// The request arrives long after the sender gave up on it.
+    pub late: Share,
+}
+
+/// What destinations answer besides "accepted".
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReceiverFaults {
+    /// 500 or 502.
+    pub server_error: Share,
+    /// 429 or 503 with Retry-After.
+    pub rate_limited: Share,
+    /// 404 or 410.
+    pub gone: Share,
+    /// 401 or a redirect.
+    pub refused: Share,
+    /// Hosts that answer nothing until the world heals.
+    pub dead_hosts_count: u32,
+}
+
+/// Faults of processes.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProcessFaults {
+    /// Chance of a crash before each commit.
+    pub crash_before_commit: Share,
+    /// Chance of a crash after each commit, before its answer is used.
+    pub crash_after_commit: Share,
+    /// Chance of a crash before each POST.
+    pub crash_before_post: Share,
+    /// Chance of a crash after each POST, before its answer is used.
+    pub crash_after_post: Share,
+    /// Chance of a crash before each wake.
+    pub crash_before_wake: Share,
+    /// Chance of a crash after each wake.
+    pub crash_after_wake: Share,
+    /// Most crashes of a run.
+    pub crashes_max: u32,
+    /// Time until a crashed process is back, under another owner id.
+    pub restart_after: Option<Span>,
+    /// Chance that a process stands still before it executes a POST it decided on.
+    pub pause_before_post: Share,
+    /// Chance that a process stands still before it uses an answer.
+    pub pause: Share,
+    /// How long it stands still.
+    pub pause_length: Option<Span>,
+    /// Graceful restarts of workers: what is under way ends, nothing new is taken.
+    pub graceful_restarts_count: u32,
+}
+
+/// Faults of wake signals.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SignalFaults {
+    /// A signal never arrives.
+    pub lost: Share,
+    /// A signal arrives twice.
+    pub duplicated: Share,
+    /// A signal arrives late.
+    pub late: Share,
+}
+
+/// Faults of clocks. Each node has its own.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClockFaults {
+    /// How far a node's wall clock is off at most, either way.
+    pub skew: Ms,
+    /// How much a node's clock is too fast or too slow at most, in millionths (written as a share).
+    pub drift: Share,
+    /// Steps of wall clocks, forward or backward.
+    pub steps_count: u32,
+    /// Size of a step.
+    pub step: Option<Span>,
+}
+
+/// What a set of runs of this scenario must have seen.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Expect {
+    /// Names of `sometimes` properties.
+    pub sometimes: Vec<String>,
+}

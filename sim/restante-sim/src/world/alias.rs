@@ -1,0 +1,93 @@
+//! Ids that production needs, derived from the scenario's aliases, and back.
+//!
+//! Send number 3 of producer A is `A3`; a repetition of the same request is another attempt with another id, `A3/1`.
+//! Its second recipient's delivery is `A3.1`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use restante_core::Subject;
+use restante_core::atoms::{EntryId, OwnerId, SendId};
+
+/// A send of the workload: the thing that an idempotency key names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct SendKey {
+    /// Producer, from 0.
+    pub producer: u8,
+    /// Number of the send, from 1.
+    pub number: u32,
+}
+
+impl fmt::Display for SendKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", char::from(b'A' + self.producer), self.number)
+    }
+}
+
+/// The id of attempt `attempt` to hand over the send.
+pub(crate) fn send_id(key: SendKey, attempt: u16) -> SendId {
+    let mut bytes = [0; 16];
+    bytes[0] = key.producer;
+    bytes[1..5].copy_from_slice(&key.number.to_be_bytes());
+    bytes[5..7].copy_from_slice(&attempt.to_be_bytes());
+    SendId::from_bytes(bytes)
+}
+
+/// The send that an id belongs to, and the attempt.
+pub(crate) fn read_send_id(id: SendId) -> (SendKey, u16) {
+    let bytes = id.as_bytes();
+    let number = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+    (SendKey { producer: bytes[0], number }, u16::from_be_bytes([bytes[5], bytes[6]]))
+}
+
+/// The owner id of a life of a node. The first bytes spread owners over shards and counter slots.
+pub(crate) fn owner_id(node: usize, life: u32) -> OwnerId {
+    let mut bytes = [0; 16];
+    bytes[0] = node as u8;
+    bytes[1] = (node * 3) as u8;
+    bytes[2..6].copy_from_slice(&life.to_be_bytes());
+    bytes[6] = node as u8;
+    OwnerId::from_bytes(bytes)
+}
+
+/// The destination number `index`.
+pub(crate) fn destination(index: u32) -> Arc<str> {
+    format!("https://host-{index}.example").into()
+}
+
+/// Shows a send id by its alias.
+pub(crate) struct SendAlias(pub SendId);
+
+impl fmt::Display for SendAlias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match read_send_id(self.0) {
+            (key, 0) => write!(f, "{key}"),
+            (key, attempt) => write!(f, "{key}/{attempt}"),
+        }
+    }
+}
+
+/// Shows an entry id by its alias.
+pub(crate) struct EntryAlias(pub EntryId);
+
+impl fmt::Display for EntryAlias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", SendAlias(self.0.send), self.0.index)
+    }
+}
+
+/// Shows a subject by its alias.
+pub(crate) struct SubjectAlias<'s>(pub &'s Subject);
+
+impl fmt::Display for SubjectAlias<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Subject::Send(id) => SendAlias(*id).fmt(f),
+            Subject::Entry(id) => EntryAlias(*id).fmt(f),
+            Subject::Destination(destination) => {
+                f.write_str(destination.trim_start_matches("https://").trim_end_matches(".example"))
+            }
+            Subject::Backlog => Ok(()),
+        }
+    }
+}

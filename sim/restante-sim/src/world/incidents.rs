@@ -1,0 +1,115 @@
+//! What happens to the world from outside: outages, lost and damaged records, clock steps, restarts, healing.
+
+use restante_core::keys::Kind;
+use restante_kv::{Guard, Key, Mutation, Txn, Value, Write};
+
+use super::event::{Event, Incident};
+use super::node::Role;
+use super::{World, alias};
+use crate::scenario::Span;
+
+impl World<'_> {
+    pub(super) fn on_incident(&mut self, incident: Incident) {
+        let (family, delivered) = match incident {
+            Incident::OutageBegins { length_ms } => {
+                self.outage_until = self.now().plus_ms(length_ms);
+                self.faults.requested("store.outage");
+                self.row("store", "outage", format_args!(""), format_args!("for {length_ms} ms"));
+                return;
+            }
+            Incident::LoseDueRow { number } => ("store.lost-due-row", self.lose(Kind::DueRow, "store.lose-which-row", number)),
+            Incident::LosePointer { number } => {
+                ("store.lost-pointer", self.lose(Kind::Pointer, "store.lose-which-pointer", number))
+            }
+            Incident::ForeignRecord { number } => ("store.foreign-record", self.rewrite_entry(number, "store.foreign-which", 9)),
+            Incident::DamagedRecord { number } => ("store.damaged-record", self.rewrite_entry(number, "store.damage-which", 1)),
+            Incident::ClockStep { number } => ("clocks.step", self.step_clock(number)),
+            Incident::GracefulRestart { number } => {
+                self.faults.requested("process.graceful-restart");
+                self.restart_gracefully(number);
+                return;
+            }
+        };
+        self.faults.requested(family);
+        if delivered {
+            self.faults.delivered(family);
+        }
+    }
+
+    fn set(&mut self, key: Key, mutation: Mutation) {
+        let writes = vec![Write { key, mutation, guard: Guard::Idempotent }];
+        // The world writes past every rule on purpose; the model refuses only what is too large.
+        if let Err(error) = self.store.commit(&Txn { checks: Vec::new(), writes }) {
+            self.auditor.harness_error(&format!("the world could not write its incident: {error}"));
+        }
+    }
+
+    fn lose(&mut self, kind: Kind, site: &'static str, number: u32) -> bool {
+        let Ok(page) = self.store.scan(&self.env.keys.all(kind), 64) else { return false };
+        let Some(index) = self.decider.draw(site, format_args!("{number}")).checked_rem(page.entries.len() as u64) else {
+            return false;
+        };
+        let key = page.entries[index as usize].0.clone();
+        let what = match (self.env.keys.read_due(&key), self.env.keys.read_pointer(&key)) {
+            (Ok(due), _) => alias::EntryAlias(due.entry).to_string(),
+            (_, Ok(pointer)) => pointer.destination.to_string(),
+            _ => String::new(),
+        };
+        let event = if kind == Kind::DueRow { "lose-due-row" } else { "lose-pointer" };
+        self.row("store", event, format_args!("{what}"), format_args!(""));
+        self.auditor.on_index_lost();
+        self.set(key, Mutation::Delete);
+        true
+    }
+
+    /// Makes an entry one of another format (its counting class stays readable), or damages its body.
+    fn rewrite_entry(&mut self, number: u32, site: &'static str, format: u8) -> bool {
+        let Some(id) = self.some_entry(site, number) else { return false };
+        let key = self.env.keys.entry(id);
+        let Some(record) = self.store.get(&key) else { return false };
+        let mut bytes = record.value.as_bytes().to_vec();
+        bytes[0] = format;
+        if format == 1 {
+            bytes.truncate(bytes.len() / 2);
+        }
+        let event = if format == 1 { "damage-record" } else { "foreign-record" };
+        self.row("store", event, format_args!("{}", alias::EntryAlias(id)), format_args!(""));
+        self.auditor.on_record_rewritten(id);
+        self.set(key, Mutation::Put(Value::from(bytes)));
+        true
+    }
+
+    fn step_clock(&mut self, number: u32) -> bool {
+        let node = self.decider.draw("clock.which", format_args!("{number}")) as usize % self.nodes.len();
+        let step = self.scenario.faults.clocks.step.unwrap_or(Span::ms(100, 1_000));
+        let size_ms = self.span("clock.step-size", format_args!("{number}"), step) as i64;
+        let back = self.decider.draw("clock.step-way", format_args!("{number}")) & 1 == 1;
+        let step_ms = if back { -size_ms } else { size_ms };
+        self.nodes[node].clock.offset_ms += step_ms;
+        let name = self.nodes[node].name.clone();
+        self.row(&name, "clock-step", format_args!(""), format_args!("{step_ms} ms"));
+        true
+    }
+
+    fn restart_gracefully(&mut self, number: u32) {
+        let workers: Vec<usize> = (0..self.nodes.len()).filter(|node| self.nodes[*node].role == Role::Worker).collect();
+        let Some(index) = self.decider.draw("process.restart-which", format_args!("{number}")).checked_rem(workers.len() as u64)
+        else {
+            return;
+        };
+        let node = workers[index as usize];
+        let Some(worker) = &mut self.nodes[node].worker else { return };
+        let step = worker.stop();
+        let name = self.nodes[node].name.clone();
+        self.row(&name, "stop", format_args!(""), format_args!(""));
+        self.follow_worker(node, step);
+    }
+
+    /// Faults end; whoever is down or stands still comes back; the check for "drained" begins.
+    pub(super) fn on_heal(&mut self) {
+        self.healed = true;
+        self.outage_until = self.now();
+        self.row("world", "heal", format_args!(""), format_args!(""));
+        self.push_in(1_000, 0, Event::Check);
+    }
+}

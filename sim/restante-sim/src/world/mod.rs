@@ -1,0 +1,222 @@
+//! The world: nodes, a store, a network and signals, all in flight as data, all differences decided by key.
+//!
+//! One [`World`] is one run. It executes the production machines' [`Io`](restante_core::machine::Io) and decides nothing
+//! that they decide; faults are alternatives at named sites, and end at `heal_at`.
+
+pub(crate) mod alias;
+mod event;
+mod faults;
+mod incidents;
+mod network;
+mod node;
+mod nodes;
+mod setup;
+mod store;
+mod workload;
+
+pub(crate) use event::{Origin, Task};
+pub(crate) use node::EPOCH_MS;
+
+use std::collections::BTreeMap;
+use std::fmt::Arguments;
+use std::sync::Arc;
+
+use restante_core::Env;
+use restante_engine::{Decider, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation};
+use restante_kv::{Model, StoreTime};
+
+use crate::audit::Auditor;
+use crate::mutant::Mutant;
+use crate::scenario::{Scenario, Span};
+use event::Event;
+use faults::{FaultSite, FaultSites};
+use node::Node;
+use workload::SendState;
+
+/// A change of the code under test or of the simulator, for measuring what survives it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Perturbation {
+    /// A decision more at a site of its own, with every event.
+    ExtraDecision,
+    /// Every settle reads once more than it needs.
+    ExtraRead,
+    /// The commit site has an alternative that it did not have.
+    NewAlternative,
+    /// Actions that do not depend on each other are issued in the other order, and keys are read in the other order.
+    SwappedReads,
+}
+
+/// How to run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Overrides of single decisions.
+    pub tape: Tape,
+    /// A planted bug.
+    pub mutant: Option<Mutant>,
+    /// Keep the trace.
+    pub trace: bool,
+    /// Keep the log of decisions.
+    pub record: bool,
+    /// A change to simulate.
+    pub perturbation: Option<Perturbation>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// The first property found violated.
+    pub violation: Option<Violation>,
+    /// Chain over everything that happened.
+    pub digest: u128,
+    /// Events handled: deliveries to an actor of a reply, message, timer or fault.
+    pub events: u64,
+    /// Entries the backlog accepted.
+    pub entries: u64,
+    /// Deliveries settled as delivered.
+    pub delivered: u64,
+    /// Simulated time of the run.
+    pub sim_time: SimTime,
+    /// `sometimes` states reached.
+    pub marks: Marks,
+    /// Faults asked for and delivered.
+    pub faults: FaultCounts,
+    /// The trace, if it was kept.
+    pub trace: Trace,
+    /// The decisions, if they were kept; what became of the tape, always.
+    pub log: DecisionLog,
+}
+
+/// One run.
+pub struct World<'s> {
+    scenario: &'s Scenario,
+    env: Arc<Env>,
+    sites: FaultSites,
+    decider: Decider,
+    timeline: Timeline<Event>,
+    store: Model,
+    nodes: Vec<Node>,
+    sends: BTreeMap<alias::SendKey, SendState>,
+    auditor: Auditor,
+    trace: Trace,
+    digest: Digest,
+    faults: FaultCounts,
+    mutant: Option<Mutant>,
+    perturbation: Option<Perturbation>,
+    /// How often an action without a token was issued, within a time bucket.
+    occurrences: BTreeMap<u64, (u64, u32)>,
+    events: u64,
+    healed: bool,
+    outage_until: SimTime,
+    crashes_left: u32,
+    commands_issued: u32,
+    ending: bool,
+    ended: bool,
+}
+
+impl<'s> World<'s> {
+    /// Runs `scenario` with `seed` to its end.
+    pub fn run(scenario: &'s Scenario, seed: u64, options: &RunOptions) -> RunResult {
+        let mut world = Self::new(scenario, seed, options);
+        world.begin();
+        while !world.ended && world.auditor.violation.is_none() {
+            let Some((at, event)) = world.timeline.pop() else { break };
+            world.events += 1;
+            world.digest.u64(at.as_us());
+            if world.events > scenario.world.events_max {
+                world.auditor.violate(at, "ends-within-its-events", vec![]);
+                break;
+            }
+            world.handle(event);
+        }
+        world.into_result()
+    }
+
+    fn into_result(self) -> RunResult {
+        RunResult {
+            violation: self.auditor.violation,
+            digest: self.digest.value(),
+            events: self.events,
+            entries: self.auditor.accepted_count,
+            delivered: self.auditor.delivered_count,
+            sim_time: self.timeline.now(),
+            marks: self.auditor.marks,
+            faults: self.faults,
+            trace: self.trace,
+            log: self.decider.log().clone(),
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        if self.perturbation == Some(Perturbation::ExtraDecision) {
+            let events = self.events;
+            self.decider.draw("perturbation", format_args!("{events}"));
+        }
+        match event {
+            Event::Store { origin, act, op, fate, back_ms } => self.on_store(origin, act, op, fate, back_ms),
+            Event::LateCommit { origin, act, txn } => self.on_late_commit(origin, &act, &txn),
+            Event::Reply { origin, act, reply } => self.on_reply(origin, act, reply),
+            Event::PostBegin { origin, act, post } => self.on_post_begin(origin, act, post),
+            Event::Arrive { entry, fence, destination, payload, answer_to } => {
+                self.on_arrive(entry, fence, destination, &payload, answer_to);
+            }
+            Event::Wake { node, life } => self.on_wake(node, life),
+            Event::Start { node } => self.on_start(node),
+            Event::Cron { node, life } => self.on_cron(node, life),
+            Event::Produce { node, number, attempt } => self.on_produce(node, number, attempt),
+            Event::Operate { number, what } => self.on_operate(number, what),
+            Event::Incident(incident) => self.on_incident(incident),
+            Event::Heal => self.on_heal(),
+            Event::Check => self.on_check(),
+        }
+    }
+
+    // What every part of the world uses.
+
+    fn now(&self) -> SimTime {
+        self.timeline.now()
+    }
+
+    /// True store time: what a perfect clock at the store shows.
+    fn store_now(&self) -> StoreTime {
+        StoreTime::from_ms(EPOCH_MS + self.now().as_ms())
+    }
+
+    fn push_in(&mut self, ms: u64, tie: u64, event: Event) -> restante_engine::EventId {
+        let at = self.now().plus_ms(ms);
+        self.timeline.push(at, tie, event)
+    }
+
+    /// A duration within `span`, in milliseconds.
+    fn span(&mut self, site: &'static str, key: Arguments<'_>, span: Span) -> u64 {
+        self.decider.quantity(site, key, Quantity::uniform(span.min.0, span.max.0, 1))
+    }
+
+    /// Whether something with this chance happens: part of the workload, so it happens healed or not.
+    fn chance(&mut self, site: &'static str, key: Arguments<'_>, share: crate::scenario::Share) -> bool {
+        use restante_engine::Alternative;
+        share.0 > 0 && {
+            let yes = Alternative::new("yes", share.0);
+            self.decider.choose(site, key, &[Alternative::new("no", 1_000_000 - share.0), yes]) == 1
+        }
+    }
+
+    /// Which fault happens at a site: the name of its family, or "ok". Nothing is asked once the world has healed.
+    fn fault(&mut self, site: fn(&FaultSites) -> &FaultSite, key: Arguments<'_>) -> &'static str {
+        let site = site(&self.sites);
+        if self.healed || !site.is_armed() {
+            return "ok";
+        }
+        let index = self.decider.choose(site.site, key, &site.alternatives);
+        let name = site.alternatives[index].name;
+        if index > 0 {
+            self.faults.requested(name);
+        }
+        name
+    }
+
+    fn row(&mut self, actor: &str, event: &'static str, subject: Arguments<'_>, detail: Arguments<'_>) {
+        self.digest.str(event);
+        let at = self.timeline.now();
+        self.trace.row(|| TraceRow { at, actor: actor.to_owned(), event, subject: subject.to_string(), detail: detail.to_string() });
+    }
+}

@@ -1,0 +1,289 @@
+//! What is asked of the backlog: producers that send and do not give up, operators that look, wake, open and close.
+
+use std::sync::Arc;
+
+use restante_core::atoms::{Bytes, EntryId, Sealed};
+use restante_core::keys::Kind;
+use restante_core::machine::{Failure, SendError, SendRequest, Sending, SendingStep};
+use restante_core::plan::{Depth, Recipient, Wake};
+use restante_core::{Command, Effect, Outcome, Rejection};
+
+use super::World;
+use super::alias::{self, SendKey};
+use super::event::{Event, Operation, Origin, Task};
+use super::node::Role;
+use crate::scenario::{Ms, Span};
+
+/// What a producer knows of one of its sends, durably: it remembers across its own crashes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum SendState {
+    /// To be handed over, as this attempt.
+    Pending { attempt: u16 },
+    /// The backlog said that it owns it.
+    Owned,
+    /// Given up: intake was closed.
+    Refused,
+}
+
+impl World<'_> {
+    fn send_key(&self, node: usize, number: u32) -> Option<SendKey> {
+        match self.nodes[node].role {
+            Role::Producer(producer) => Some(SendKey { producer, number }),
+            Role::Worker | Role::Cron | Role::Operator => None,
+        }
+    }
+
+    /// A producer starts: it goes on with what it had not handed over, and with its next send.
+    pub(super) fn resume_producer(&mut self, node: usize, producer: u8) {
+        let first = SendKey { producer, number: 1 };
+        let last = SendKey { producer, number: u32::MAX };
+        let pending: Vec<(u32, u16)> = self
+            .sends
+            .range(first..=last)
+            .filter_map(|(key, state)| match state {
+                // The attempt under way died with the process; whether it was accepted is what the next one finds out.
+                SendState::Pending { attempt } => Some((key.number, attempt + 1)),
+                SendState::Owned | SendState::Refused => None,
+            })
+            .collect();
+        for (number, attempt) in pending {
+            self.push_in(1, u64::from(number), Event::Produce { node, number, attempt });
+        }
+        if self.sends.range(first..=last).next().is_none() {
+            self.schedule_send(node, producer, 1);
+        }
+    }
+
+    fn schedule_send(&mut self, node: usize, producer: u8, number: u32) {
+        if number > self.scenario.workload.sends_count {
+            return;
+        }
+        let key = SendKey { producer, number };
+        let gap_ms = self.span("load.gap", format_args!("{key}"), self.scenario.workload.gap);
+        let tie = self.decider.tie(format_args!("produce {key}"));
+        self.push_in(gap_ms, tie, Event::Produce { node, number, attempt: 0 });
+    }
+
+    /// A producer hands a send over, for the first time or again.
+    pub(super) fn on_produce(&mut self, node: usize, number: u32, attempt: u16) {
+        let Some(key) = self.send_key(node, number) else { return };
+        if attempt == 0 && !self.sends.contains_key(&key) {
+            self.sends.insert(key, SendState::Pending { attempt });
+            self.schedule_send(node, key.producer, number + 1);
+        }
+        if !self.nodes[node].up || self.nodes[node].sends.contains_key(&number) {
+            return;
+        }
+        if let Some(SendState::Pending { attempt: known }) = self.sends.get_mut(&key) {
+            *known = attempt.max(*known);
+        }
+        let request = self.request(key, attempt, false);
+        self.hand_over(node, number, attempt, request);
+    }
+
+    fn hand_over(&mut self, node: usize, number: u32, attempt: u16, request: SendRequest) {
+        let name = self.nodes[node].name.clone();
+        let alias = alias::SendAlias(request.send);
+        self.row(&name, "send", format_args!("{alias}"), format_args!("{} recipients", request.recipients.len()));
+        self.auditor.on_send(&request);
+        let slot = node as u64;
+        let (sending, step) = Sending::begin(&self.env, request, slot, self.local(node));
+        self.nodes[node].sends.insert(number, (attempt, sending));
+        self.follow_sending(node, number, attempt, step);
+    }
+
+    /// The request of a send: the same every time, except its id. `misused` is another request under the same key.
+    fn request(&mut self, key: SendKey, attempt: u16, misused: bool) -> SendRequest {
+        let load = &self.scenario.workload;
+        let most = load.recipients_max;
+        let count = self.span("load.recipients", format_args!("{key}"), Span { min: Ms(1), max: Ms(u64::from(most)) });
+        let destinations = u64::from(self.scenario.world.destinations);
+        let first = self.span("load.destination", format_args!("{key}"), Span::ms(0, destinations - 1));
+        let recipients = (0..count)
+            .map(|n| {
+                let destination = alias::destination(((first + n) % destinations) as u32);
+                let inbox: Arc<str> = format!("{destination}/users/{}/inbox", char::from(b'a' + n as u8)).into();
+                Recipient { inbox, destination }
+            })
+            .collect();
+        let is_keyed = self.chance("load.keyed", format_args!("{key}"), load.keyed);
+        let order_keys = u64::from(load.order_keys);
+        let order_key = is_keyed.then(|| {
+            let index = self.span("load.order-key", format_args!("{key}"), Span::ms(0, order_keys - 1));
+            Arc::from(format!("object-{index}"))
+        });
+        let is_large = self.chance("load.large", format_args!("{key}"), load.large);
+        let bytes = if is_large { self.scenario.config.inline_max.0 * 2 } else { 40 };
+        let text = format!("{{\"type\":\"Create\",\"id\":\"{key}\",\"misused\":{misused}}}");
+        let payload: Vec<u8> = text.bytes().cycle().take(bytes.max(text.len())).collect();
+        SendRequest {
+            send: alias::send_id(key, attempt),
+            idempotency_key: key.to_string().into(),
+            recipients,
+            order_key,
+            payload: Bytes::from(payload),
+            signing: Sealed::new(&b"sealed-key-1"[..]),
+        }
+    }
+
+    pub(super) fn follow_sending(&mut self, node: usize, number: u32, attempt: u16, step: SendingStep) {
+        match step {
+            SendingStep::Do(io) => {
+                let Some((_, sending)) = self.nodes[node].sends.get(&number) else { return };
+                let (about, life) = (sending.about(), self.nodes[node].life);
+                self.issue(Origin { node, life, task: Task::Send(number) }, about, io);
+            }
+            SendingStep::Done(mut result) => {
+                self.nodes[node].sends.remove(&number);
+                if let (Some(mutant), Some(key)) = (self.mutant, self.send_key(node, number)) {
+                    mutant.on_send_result(alias::send_id(key, attempt), &mut result);
+                }
+                self.on_sent(node, number, attempt, result);
+            }
+        }
+    }
+
+    fn on_sent(
+        &mut self,
+        node: usize,
+        number: u32,
+        attempt: u16,
+        result: Result<(restante_core::atoms::SendId, bool, Vec<Effect>), SendError>,
+    ) {
+        let Some(key) = self.send_key(node, number) else { return };
+        let name = self.nodes[node].name.clone();
+        let id = alias::send_id(key, attempt);
+        let at = self.timeline.now();
+        match result {
+            Ok((owned, duplicate, effects)) => {
+                let note = if duplicate { "owned already" } else { "owned" };
+                self.row(&name, "sent", format_args!("{}", alias::SendAlias(id)), format_args!("{note}"));
+                self.auditor.on_told_owned(key, owned, duplicate, at);
+                let was_pending = matches!(self.sends.get(&key), Some(SendState::Pending { .. }));
+                self.sends.insert(key, SendState::Owned);
+                if self.signal(node, effects) && was_pending {
+                    self.again_on_purpose(node, key, attempt);
+                }
+            }
+            Err(SendError::Unknown) => {
+                self.row(&name, "sent-unknown", format_args!("{}", alias::SendAlias(id)), format_args!(""));
+                self.auditor.mark("accept-outcome-stayed-unknown");
+                self.push_in(500, u64::from(number), Event::Produce { node, number, attempt: attempt + 1 });
+            }
+            Err(SendError::NotAccepted(failure)) => {
+                self.row(&name, "sent-not", format_args!("{}", alias::SendAlias(id)), format_args!("{failure}"));
+                self.auditor.on_told_not_owned(key, id, &failure, at);
+                self.on_refused(node, key, attempt, &failure);
+            }
+        }
+    }
+
+    fn on_refused(&mut self, node: usize, key: SendKey, attempt: u16, failure: &Failure) {
+        let number = key.number;
+        match failure {
+            Failure::Rejected(Rejection::IntakeClosed) if self.scenario.workload.open_intake_at.is_none() => {
+                self.sends.insert(key, SendState::Refused);
+            }
+            Failure::Rejected(Rejection::IdempotencyConflict(_)) => {}
+            _ => {
+                let after_ms = if matches!(failure, Failure::Rejected(_)) { 2_000 } else { 500 };
+                self.push_in(after_ms, u64::from(number), Event::Produce { node, number, attempt: attempt + 1 });
+            }
+        }
+    }
+
+    /// Some requests are repeated although they were accepted, some keys used again for another request.
+    fn again_on_purpose(&mut self, node: usize, key: SendKey, attempt: u16) {
+        let load = &self.scenario.workload;
+        if self.nodes[node].sends.contains_key(&key.number) {
+            return;
+        }
+        let repeats = self.chance("load.repeated", format_args!("{key}"), load.repeated);
+        let misuses = !repeats && self.chance("load.misused", format_args!("{key}"), load.misused);
+        if repeats || misuses {
+            let mut request = self.request(key, attempt + 1, misuses);
+            if misuses {
+                request.payload = Bytes::from(format!("another request under {key}").into_bytes());
+            }
+            self.hand_over(node, key.number, attempt + 1, request);
+        }
+    }
+
+    // Operators.
+
+    fn operator(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
+    pub(super) fn on_operate(&mut self, number: u32, what: Operation) {
+        let command = match what {
+            Operation::Run(command) => *command,
+            Operation::WakeSome => {
+                let Some(id) = self.some_entry("operator.wake-which", number) else { return };
+                Command::Wake(Wake { id })
+            }
+        };
+        self.begin_command(self.operator(), command);
+    }
+
+    /// Some entry that exists now.
+    pub(super) fn some_entry(&mut self, site: &'static str, number: u32) -> Option<EntryId> {
+        let range = self.env.keys.all(Kind::Entry);
+        let page = self.store.scan(&range, 64).ok()?;
+        let count = page.entries.len() as u64;
+        let index = self.decider.draw(site, format_args!("{number}")).checked_rem(count)?;
+        self.env.keys.read_entry(Kind::Entry, &page.entries[index as usize].0).ok()
+    }
+
+    pub(super) fn on_command_done(
+        &mut self,
+        node: usize,
+        number: u32,
+        command: &Command,
+        result: Result<(Outcome, Vec<Effect>), Failure>,
+    ) {
+        let name = command.name();
+        match result {
+            Ok((outcome, effects)) => {
+                self.row("operator", name, format_args!(""), format_args!("{outcome:?}"));
+                if let Outcome::Depth(report) = outcome {
+                    self.auditor.on_depth(Task::Operate(number), report, self.timeline.now());
+                    self.ended = self.ending;
+                }
+                self.signal(node, effects);
+            }
+            Err(failure) => {
+                self.row("operator", name, format_args!(""), format_args!("failed: {failure}"));
+                // Operators repeat what did not come through for want of a store.
+                if !matches!(failure, Failure::Rejected(_)) || self.ending {
+                    let what = Operation::Run(Box::new(command.clone()));
+                    self.push_in(1_000, 0, Event::Operate { number: 0, what });
+                }
+            }
+        }
+    }
+
+    /// Is everything drained? Then a last look at the depth ends the run.
+    pub(super) fn on_check(&mut self) {
+        if self.ending {
+            return;
+        }
+        let load = &self.scenario.workload;
+        let all_sent = self.sends.len() as u32 == load.producers * load.sends_count
+            && self.sends.values().all(|state| !matches!(state, SendState::Pending { .. }))
+            && self.nodes.iter().all(|node| node.sends.is_empty());
+        let left = self.auditor.first_left(&self.store);
+        if all_sent && left.is_none() {
+            self.ending = true;
+            self.begin_command(self.operator(), Command::Depth(Depth {}));
+            return;
+        }
+        let heal_at = self.scenario.world.heal_at.0;
+        if self.now().as_ms() > heal_at + self.scenario.world.settle_within.0 {
+            let what = left.unwrap_or_else(|| ("send", "not handed over".to_owned()));
+            self.auditor.violate(self.timeline.now(), "drains-after-heal", vec![what]);
+            return;
+        }
+        self.push_in(1_000, 0, Event::Check);
+    }
+}
