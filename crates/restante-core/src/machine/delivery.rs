@@ -218,7 +218,8 @@ impl Delivery {
     }
 
     fn gate(&mut self, env: &Env, local: LocalTime) -> DeliveryStep {
-        let gate = Gate { id: self.id, owner: self.owner, fence: self.fence() };
+        let destination = self.due.key.destination.clone();
+        let gate = Gate { id: self.id, owner: self.owner, fence: self.fence(), destination };
         self.run(env, Command::Gate(gate), State::Gating, local)
     }
 

@@ -162,7 +162,12 @@ impl Discovery {
     fn end(&mut self, interrupted: bool) -> DiscoveryStep {
         self.state = State::Ended;
         let proved_empty = !self.unproved && !interrupted && self.found_due == 0;
-        DiscoveryStep::Ended(PassEnd { proved_empty, found_due: self.found_due, next_at: self.next_at, at: self.at, interrupted })
+        DiscoveryStep::Ended(PassEnd { proved_empty, interrupted, ..self.so_far() })
+    }
+
+    /// What a pass that is cut short came to: it proves nothing.
+    pub(super) fn so_far(&self) -> PassEnd {
+        PassEnd { proved_empty: false, found_due: self.found_due, next_at: self.next_at, at: self.at, interrupted: false }
     }
 
     fn note_next(&mut self, at: StoreTime) {

@@ -14,11 +14,19 @@ use crate::keys::Kind;
 use crate::plan::{
     BeginSweep, Command, DropQuarantined, Env, FinishSweep, Prune, Quarantine, Rejection, RepairIndex, RepairLane, Subject,
 };
-use crate::record::{DeadLetter, Entry, Lane, Marker, Quarantined, Record, Stage};
+use crate::record::{DeadLetter, Destination, Entry, Lane, Marker, Quarantined, Record, Stage};
 
 /// Ranges in the order they are swept.
-const RANGES: [Kind; 7] =
-    [Kind::Entry, Kind::Lane, Kind::Stage, Kind::PayloadChunk, Kind::Marker, Kind::DeadLetter, Kind::Quarantined];
+const RANGES: [Kind; 8] = [
+    Kind::Entry,
+    Kind::Lane,
+    Kind::Stage,
+    Kind::PayloadChunk,
+    Kind::Marker,
+    Kind::DeadLetter,
+    Kind::Quarantined,
+    Kind::Destination,
+];
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum State {
@@ -218,7 +226,7 @@ impl Sweep {
     fn quarantine_for(&self, env: &Env, failed: &Command, key: &Key) -> Option<Command> {
         let id = env.keys.read_entry(Kind::Entry, key).ok()?;
         let is_quarantine = matches!(failed, Command::Quarantine(_));
-        (!is_quarantine).then(|| Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))
+        (!is_quarantine).then_some(Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))
     }
 
     fn scan(&mut self) -> SweepStep {
@@ -243,6 +251,8 @@ impl Sweep {
                 Some(Job::PruneChunk { send, key: key.clone(), version })
             }
             Kind::Marker => prune_if(Marker::decode(&record.value).is_ok_and(|marker| marker.expires_at <= at)),
+            // Hosts are named by others: what is known of one must not stay for ever.
+            Kind::Destination => prune_if(Destination::decode(&record.value).is_ok_and(|known| known.paced_until <= at)),
             Kind::DeadLetter => prune_if(DeadLetter::decode(&record.value).is_ok_and(|letter| letter.expires_at <= at)),
             Kind::Quarantined => {
                 let over = Quarantined::decode(&record.value).is_ok_and(|record| record.expires_at <= at);

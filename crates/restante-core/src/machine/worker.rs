@@ -61,8 +61,8 @@ enum Finding {
     Idle,
     /// A pass of [`Mode::Once`] ended; its deliveries have not.
     Draining(PassEnd),
-    /// [`Mode::Once`] found nothing due and waits for its sweep.
-    Proving(PassEnd),
+    /// [`Mode::Once`] has delivered what it will and waits for its sweep; `more` if it is known that work is left.
+    Proving { end: PassEnd, more: bool },
 }
 
 /// One lease owner at work. Its owner id is used by no other worker, ever.
@@ -79,6 +79,8 @@ pub struct Worker {
     handed_out: u64,
     fruitless_passes: u32,
     progressed: bool,
+    /// A wake arrived in the middle of a pass, which may be past the place it is about.
+    woken: bool,
     stopping: bool,
 }
 
@@ -100,6 +102,7 @@ impl Worker {
             handed_out: 0,
             fruitless_passes: 0,
             progressed: false,
+            woken: false,
             stopping: false,
         };
         let mut out = WorkerStep::default();
@@ -124,6 +127,11 @@ impl Worker {
         self.owner
     }
 
+    /// Notes a wake that found no wakeable wait to end: the pass under way is followed by another one at once.
+    pub fn note_wake(&mut self) {
+        self.woken = true;
+    }
+
     /// Takes nothing new; finishes when the deliveries under way have ended.
     pub fn stop(&mut self) -> WorkerStep {
         self.stopping = true;
@@ -142,7 +150,9 @@ impl Worker {
             TaskId::SWEEP => self.on_sweep(reply, &mut out, local),
             task => {
                 let Some(delivery) = self.deliveries.get_mut(&task) else { return out };
+                let was_claimed = delivery.was_claimed();
                 let step = delivery.step(&self.env, reply, &mut out.effects, local);
+                self.progressed |= !was_claimed && delivery.was_claimed();
                 self.follow_delivery(task, step, &mut out, local);
             }
         }
@@ -184,7 +194,7 @@ impl Worker {
                 self.follow_discovery(step, out, local);
             }
             Finding::Idle => self.begin_pass(out, local),
-            Finding::Draining(_) | Finding::Proving(_) => debug_assert!(false, "discovery is not under way"),
+            Finding::Draining(_) | Finding::Proving { .. } => debug_assert!(false, "discovery is not under way"),
         }
     }
 
@@ -193,6 +203,7 @@ impl Worker {
         self.finding = Finding::Passing(Box::new(discovery));
         self.handed_out = 0;
         self.progressed = false;
+        self.woken = false;
         self.follow_discovery(step, out, local);
     }
 
@@ -223,8 +234,8 @@ impl Worker {
             return;
         }
         if limit_reached {
-            let report = RunReport { processed: self.processed, more: true, next_at: None };
-            out.finished = Some(report);
+            let end = discovery.so_far();
+            self.sweep_and_report(end, true, out, local);
         } else if capacity > 0 {
             let step = discovery.resume(&self.env, capacity, local);
             self.follow_discovery(step, out, local);
@@ -232,7 +243,8 @@ impl Worker {
     }
 
     fn on_pass_end(&mut self, end: PassEnd, out: &mut WorkerStep, local: LocalTime) {
-        let again = self.mode == Mode::Serve && self.handed_out > 0 && !end.interrupted && !self.is_fruitless();
+        let serves = self.mode == Mode::Serve && !end.interrupted;
+        let again = serves && (self.woken || self.handed_out > 0 && !self.is_fruitless());
         match self.mode {
             Mode::Serve if again => self.begin_pass(out, local),
             Mode::Serve => {
@@ -268,13 +280,18 @@ impl Worker {
         let (limit, end) = (*limit, *end);
         let exhausted = self.is_fruitless() || self.processed >= limit || end.interrupted;
         if end.proved_empty && !end.interrupted {
-            self.finding = Finding::Proving(end);
-            self.begin_sweep(out, local);
+            self.sweep_and_report(end, false, out, local);
         } else if exhausted {
-            self.report(true, end, out);
+            self.sweep_and_report(end, true, out, local);
         } else {
             self.begin_pass(out, local);
         }
+    }
+
+    /// Every run sweeps if a sweep is due, also one that leaves work behind: cron alone must find lost index rows.
+    fn sweep_and_report(&mut self, end: PassEnd, more: bool, out: &mut WorkerStep, local: LocalTime) {
+        self.finding = Finding::Proving { end, more };
+        self.begin_sweep(out, local);
     }
 
     fn report(&self, more: bool, end: PassEnd, out: &mut WorkerStep) {
@@ -310,10 +327,14 @@ impl Worker {
             SweepStep::Ended(end) => end,
         };
         self.sweep = None;
-        if let Finding::Proving(pass) = self.finding {
+        if let Finding::Proving { end: pass, more } = self.finding {
             match end {
+                _ if more => self.report(true, pass, out),
                 SweepEnd::Fresh | SweepEnd::Completed { repaired: 0 } => self.report(false, pass, out),
-                SweepEnd::Completed { .. } => self.begin_pass(out, local),
+                // What was put back is looked for. Where every look finds another repair to make (a sweep that takes longer than
+                // its interval, beside a paced destination), the run ends all the same.
+                SweepEnd::Completed { .. } if self.fruitless_passes <= FRUITLESS_PASSES_MAX => self.begin_pass(out, local),
+                SweepEnd::Completed { .. } => self.report(true, pass, out),
                 SweepEnd::NotProved => self.report(true, pass, out),
             }
         } else {

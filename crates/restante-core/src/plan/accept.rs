@@ -179,8 +179,11 @@ impl Accept {
 
     /// What the marker says of an earlier request under the same key: ours whose outcome was unknown, a repetition, or another.
     fn seen_before(&self, p: &mut Planner<'_>, marker_key: &Key) -> Result<Option<Outcome>, Stop> {
-        let Some(Marker { state: MarkerState::Accepted { send, digest, .. }, .. }) = p.guard(marker_key)? else {
-            return Ok(None);
+        let (send, digest) = match p.guard::<Marker>(marker_key)?.map(|marker| marker.state) {
+            Some(MarkerState::Accepted { send, digest, .. }) => (send, digest),
+            // Somebody resolved this very accept and was told that it will never happen.
+            Some(MarkerState::Aborted) if p.attempted => return Err(Rejection::Aborted.into()),
+            Some(MarkerState::Aborted) | None => return Ok(None),
         };
         if p.attempted && send == self.send {
             self.announce(p);

@@ -1,5 +1,7 @@
 //! The gate before every POST: one function, one order.
 
+use std::sync::Arc;
+
 use restante_core_derive::VisitAtoms;
 use restante_kv::StoreTime;
 
@@ -16,6 +18,8 @@ pub struct Gate {
     pub owner: OwnerId,
     /// The claim's token.
     pub fence: Fence,
+    /// The entry's destination, so that one round of reading answers.
+    pub destination: Arc<str>,
 }
 
 /// What the gate says of a claim that still holds.
@@ -39,7 +43,8 @@ pub enum GateAnswer {
 
 impl Gate {
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
-        let key = p.env.keys.entry(self.id);
+        let (key, destination_key) = (p.env.keys.entry(self.id), p.env.keys.destination(&self.destination));
+        p.need(&[key.clone(), destination_key.clone()])?;
         let Some(entry) = p.snapshot::<Entry>(&key)? else { return Err(Stop::Reject(Rejection::LeaseLost)) };
         let (now, config) = (p.now(), &p.env.config);
 
@@ -55,7 +60,6 @@ impl Gate {
         if now >= lease_leaves {
             return Ok(Outcome::Gate(GateAnswer::RenewFirst));
         }
-        let destination_key = p.env.keys.destination(&entry.destination);
         let destination = match p.snapshot::<Destination>(&destination_key) {
             // Damage only loses a pause. Another version's record may say more than we can read: then nobody posts here.
             Err(Stop::Inconsistent { why: Unreadable::Corrupt, .. }) => None,

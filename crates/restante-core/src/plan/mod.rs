@@ -1,13 +1,14 @@
 //! The planner: `(command, snapshot) -> transaction`, straight-line and total.
 //!
 //! A plan function asks for the records it needs ([`Stop::Need`] until the view holds them all), decides, and writes into a
-//! [`Planner`]. It sees one snapshot only: every round reads the whole read set again. Four kinds of read exist:
+//! `Planner`. It sees one snapshot only: every round reads the whole read set again. Five kinds of read exist:
 //!
-//! - [`Planner::guard`]: what was read becomes a check at commit;
-//! - [`Planner::peek`]: no check; allowed for a predicate that, once true, is true for ever ([`Stable`]);
-//! - [`Planner::under`]: no check of its own; allowed for a record whose every writer checks and writes a record that is
+//! - `Planner::guard`: what was read becomes a check at commit;
+//! - `Planner::peek`: no check; allowed for a predicate that, once true, is true for ever ([`Stable`]);
+//! - `Planner::under`: no check of its own; allowed for a record whose every writer checks and writes a record that is
 //!   guarded here;
-//! - [`Planner::snapshot`]: no check; allowed in plans that commit nothing, whose answer is the snapshot itself.
+//! - `Planner::hint`: no check, proves nothing, like a scan; may only steer puts that are idempotent;
+//! - `Planner::snapshot`: no check; allowed in plans that commit nothing, whose answer is the snapshot itself.
 //!
 //! Scans prove nothing and happen outside the planner; what they suggest comes back here to be checked.
 
@@ -16,6 +17,7 @@ mod claim;
 mod gate;
 mod intake;
 mod lane;
+mod planner;
 mod quarantine;
 mod repair;
 mod settle;
@@ -27,6 +29,8 @@ pub use accept::{Accept, INBOX_BYTES_MAX, NAME_BYTES_MAX, Recipient, ResolveAcce
 pub use claim::{Claim, Claimed, Renew};
 pub use gate::{Gate, GateAnswer};
 pub use intake::{Depth, DepthReport, SetIntake};
+pub(crate) use planner::Planner;
+pub use planner::Stable;
 pub use quarantine::{DropQuarantined, Quarantine};
 pub use repair::{RepairIndex, RepairLane, TidyPointer};
 pub use settle::{Settle, Settled, Verdict};
@@ -37,13 +41,13 @@ pub use wake::Wake;
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
-use restante_kv::{Check, Expect, Guard, Key, Mutation, StoreTime, Txn, Version, Versioned, Write};
+use restante_kv::{Key, StoreTime, Txn, Versioned};
 
 use crate::atoms::{EntryId, SendId};
 use crate::config::Config;
 use crate::effect::Effect;
 use crate::keys::Keys;
-use crate::record::{Counters, DueRow, Entry, Pointer, Record, Unreadable};
+use crate::record::Unreadable;
 
 /// What planning needs beside the view: settings and the key layout.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -108,6 +112,9 @@ pub enum Rejection {
     /// The order key has intents waiting, which this version cannot queue behind.
     #[error("the order key has unexpanded intents: accept through a version that expands them")]
     BehindIntents,
+    /// While the outcome of an earlier commit of this accept was unknown, it was decided that it shall never happen.
+    #[error("it was decided meanwhile that this send is not accepted, and it is not: send again")]
+    Aborted,
     /// A staged payload was collected before it was published.
     #[error("the staged payload was collected before it was published: send again")]
     StageGone,
@@ -294,176 +301,4 @@ pub struct Plan {
     pub outcome: Outcome,
     /// What to tell the world, only after the commit.
     pub effects: Vec<Effect>,
-}
-
-/// Predicates that, once true of a key, are true for ever: the only ones a [`Planner::peek`] may rely on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Stable {
-    /// A dead letter with this delivery's token exists: written once, by the settle that dropped it.
-    DeadLetterWritten,
-    /// The stage record of a send whose chunks exist is gone: published or collected, never written again.
-    StageGone,
-}
-
-/// Collects reads, checks and writes of one plan.
-pub(crate) struct Planner<'p> {
-    pub(crate) env: &'p Env,
-    pub(crate) attempted: bool,
-    view: &'p View,
-    checks: Vec<Check>,
-    writes: Vec<Write>,
-    effects: Vec<Effect>,
-    delta: Counters,
-    counter_slot: u64,
-    snapshot_only: bool,
-}
-
-impl<'p> Planner<'p> {
-    fn new(env: &'p Env, view: &'p View, attempted: bool) -> Self {
-        Self {
-            env,
-            attempted,
-            view,
-            checks: Vec::new(),
-            writes: Vec::new(),
-            effects: Vec::new(),
-            delta: Counters::default(),
-            counter_slot: 0,
-            snapshot_only: false,
-        }
-    }
-
-    /// Store time of the snapshot.
-    pub(crate) fn now(&self) -> StoreTime {
-        self.view.at
-    }
-
-    /// Asks for all of `keys` at once, so that one round of reading is the normal case.
-    pub(crate) fn need(&self, keys: &[Key]) -> Result<(), Stop> {
-        let missing: Vec<Key> = keys.iter().filter(|key| self.view.get(key).is_none()).cloned().collect();
-        if missing.is_empty() { Ok(()) } else { Err(Stop::Need(missing)) }
-    }
-
-    fn raw(&self, key: &Key) -> Result<Option<&'p Versioned>, Stop> {
-        match self.view.get(key) {
-            Some(record) => Ok(record.as_ref()),
-            None => Err(Stop::Need(vec![key.clone()])),
-        }
-    }
-
-    fn decode<R: Record>(key: &Key, record: Option<&Versioned>) -> Result<Option<R>, Stop> {
-        record.map(|found| R::decode(&found.value)).transpose().map_err(|why| Stop::Inconsistent { key: key.clone(), why })
-    }
-
-    /// Reads bytes that the commit will check.
-    pub(crate) fn guard_raw(&mut self, key: &Key) -> Result<Option<&'p Versioned>, Stop> {
-        let record = self.raw(key)?;
-        if !self.checks.iter().any(|check| check.key == *key) {
-            let expect = record.map_or(Expect::Absent, |found| Expect::Version(found.version));
-            self.checks.push(Check { key: key.clone(), expect });
-        }
-        Ok(record)
-    }
-
-    /// Reads a record that the commit will check.
-    pub(crate) fn guard<R: Record>(&mut self, key: &Key) -> Result<Option<R>, Stop> {
-        let record = self.guard_raw(key)?;
-        Self::decode(key, record)
-    }
-
-    /// Reads a record without a check, for a stable predicate.
-    pub(crate) fn peek<R: Record>(&self, key: &Key, _predicate: Stable) -> Result<Option<R>, Stop> {
-        Self::decode(key, self.raw(key)?)
-    }
-
-    /// Reads a record without a check of its own: whoever writes it checks and writes `guard`, which this plan guards too.
-    pub(crate) fn under<R: Record>(&self, key: &Key, guard: &Key) -> Result<Option<R>, Stop> {
-        debug_assert!(self.checks.iter().any(|check| check.key == *guard), "{guard:?} is not guarded");
-        Self::decode(key, self.raw(key)?)
-    }
-
-    /// Reads a record without a check, for an answer that commits nothing.
-    pub(crate) fn snapshot<R: Record>(&mut self, key: &Key) -> Result<Option<R>, Stop> {
-        self.snapshot_only = true;
-        Self::decode(key, self.raw(key)?)
-    }
-
-    /// The version of a record that was read.
-    pub(crate) fn version(&self, key: &Key) -> Option<Version> {
-        self.view.get(key)?.as_ref().map(|found| found.version)
-    }
-
-    fn write(&mut self, key: Key, mutation: Mutation, guard: Guard) {
-        match self.writes.iter_mut().find(|write| write.key == key) {
-            Some(write) => (write.mutation, write.guard) = (mutation, guard),
-            None => self.writes.push(Write { key, mutation, guard }),
-        }
-    }
-
-    pub(crate) fn put<R: Record>(&mut self, key: Key, record: &R, guard: Guard) {
-        self.write(key, Mutation::Put(record.encode()), guard);
-    }
-
-    pub(crate) fn delete(&mut self, key: Key, guard: Guard) {
-        self.write(key, Mutation::Delete, guard);
-    }
-
-    /// Whether the plan writes anything so far.
-    pub(crate) fn has_writes(&self) -> bool {
-        !self.writes.is_empty()
-    }
-
-    pub(crate) fn effect(&mut self, effect: Effect) {
-        self.effects.push(effect);
-    }
-
-    /// Adds to the counters; the change is written to `slot` with the rest.
-    pub(crate) fn count(&mut self, slot: u64, delta: Counters) {
-        self.counter_slot = slot;
-        self.delta.entries += delta.entries;
-        self.delta.leased += delta.leased;
-        self.delta.quarantined += delta.quarantined;
-    }
-
-    /// Puts the due row and the pointer that make `entry` discoverable at its `vest_at`.
-    pub(crate) fn put_due(&mut self, id: EntryId, entry: &Entry, guard: Guard) {
-        let keys = &self.env.keys;
-        let due = keys.due(&entry.destination, entry.vest_at, id);
-        self.put(due, &DueRow { lane: entry.lane.clone() }, guard);
-        self.put(self.env.keys.pointer(&entry.destination, entry.vest_at), &Pointer {}, Guard::Idempotent);
-    }
-
-    /// Removes the due row that stands for `entry` as it was read.
-    pub(crate) fn delete_due(&mut self, id: EntryId, entry: &Entry, guard: Guard) {
-        self.delete(self.env.keys.due(&entry.destination, entry.vest_at, id), guard);
-    }
-
-    /// Writes an entry back that was read (and checked) as `before`, moving its due row if its instant changed.
-    pub(crate) fn update_entry(&mut self, key: &Key, id: EntryId, before: &Entry, after: &Entry) {
-        self.put(key.clone(), after, Guard::Checked);
-        if before.active && before.vest_at == after.vest_at {
-            return;
-        }
-        if before.active {
-            self.delete_due(id, before, Guard::Under(key.clone()));
-        }
-        self.put_due(id, after, Guard::Under(key.clone()));
-    }
-
-    fn finish(mut self, outcome: Outcome) -> Result<Plan, Stop> {
-        if self.delta != Counters::default() {
-            let key = self.env.keys.counters(self.counter_slot);
-            let mut counters: Counters = self.guard(&key)?.unwrap_or_default();
-            counters.entries = counters.entries.saturating_add(self.delta.entries);
-            counters.leased = counters.leased.saturating_add(self.delta.leased);
-            counters.quarantined = counters.quarantined.saturating_add(self.delta.quarantined);
-            self.put(key, &counters, Guard::Checked);
-        }
-        debug_assert!(!self.snapshot_only || self.writes.is_empty(), "a plan that writes must guard what it read");
-        if self.writes.is_empty() {
-            // Nothing to commit: the answer is the snapshot, which was read at one point in time.
-            self.checks.clear();
-        }
-        Ok(Plan { txn: Txn { checks: self.checks, writes: self.writes }, outcome, effects: self.effects })
-    }
 }

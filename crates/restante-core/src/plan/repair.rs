@@ -8,7 +8,7 @@ use restante_kv::{Guard, Key, StoreTime, Version};
 use super::{Outcome, Planner, Rejection, Stop, lane};
 use crate::atoms::EntryId;
 use crate::effect::{Effect, Observation};
-use crate::record::{DueRow, Entry, Lane, LaneRef, Pointer, Unreadable};
+use crate::record::{Destination, DueRow, Entry, Lane, LaneRef, Pointer, Unreadable};
 
 /// Puts back what makes an entry discoverable: its due row, if it is missing, and its pointer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -24,8 +24,12 @@ impl RepairIndex {
             return Err(Rejection::NotNeeded.into());
         }
         let due = p.env.keys.due(&entry.destination, entry.vest_at, self.id);
-        let pointer = p.env.keys.pointer(&entry.destination, entry.vest_at);
-        p.need(&[due.clone(), pointer.clone()])?;
+        let destination = p.env.keys.destination(&entry.destination);
+        p.need(&[due.clone(), destination.clone()])?;
+        // A paced destination's pointer was moved to the end of its pause, past its entries.
+        let paced_until = p.hint::<Destination>(&destination)?.map_or(StoreTime::default(), |known| known.paced_until);
+        let pointer = p.env.keys.pointer(&entry.destination, entry.vest_at.max(paced_until));
+        p.need(std::slice::from_ref(&pointer))?;
         // The scan that suggested this is older than this snapshot: the entry may have moved on, rows and all.
         if p.version(&due).is_some() && p.version(&pointer).is_some() {
             return Err(Rejection::NotNeeded.into());

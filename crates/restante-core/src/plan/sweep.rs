@@ -66,7 +66,7 @@ impl FinishSweep {
     }
 }
 
-/// Deletes a record whose time is over (a marker, a dead letter, an unpublished stage), a chunk that nobody needs, or a due row
+/// Deletes a record whose time is over (a marker, a dead letter, a pause, an unpublished stage), a chunk that nobody needs, or a due row
 /// that stands for no entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Prune {

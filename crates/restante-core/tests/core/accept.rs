@@ -8,7 +8,7 @@ use restante_core::plan::{Accept, Recipient, ResolveAccept, SetIntake};
 use restante_core::record::{Body, WaitReason};
 use restante_core::{Command, Effect, Observation, Outcome};
 
-use crate::bed::{Bed, config, keyed, recipient, send, send_id};
+use crate::bed::{Bed, Fault, config, keyed, recipient, send, send_id};
 
 fn rejected(rejection: Rejection) -> Result<(), SendError> {
     Err(SendError::NotAccepted(Failure::Rejected(rejection)))
@@ -103,7 +103,7 @@ fn a_batch_is_accepted_whole_or_not_at_all() {
 
     let mut refused = Bed::default();
     for _ in 0..config().tries_max {
-        refused.fault("accept", crate::bed::Fault::Conflict);
+        refused.fault("accept", Fault::Conflict);
     }
     assert_eq!(refused.send(send(1, &inboxes)).map(|_| ()), Err(SendError::NotAccepted(Failure::Contention)));
     assert!(refused.model.is_empty());
@@ -236,23 +236,34 @@ fn resolving_finds_an_accept_that_happened() {
 #[test]
 fn resolving_an_accept_that_did_not_happen_keeps_it_from_happening_late() {
     let mut bed = Bed::new(restante_core::Config { tries_max: 1, ..config() });
-    bed.fault("accept", crate::bed::Fault::Late);
+    bed.fault("accept", Fault::Late);
     assert_eq!(bed.send(send(1, &["a.example/inbox"])).map(|_| ()), Err(SendError::Unknown));
-    let hold_back = std::mem::take(&mut bed.commits);
-    assert_eq!(hold_back.len(), 1);
-    // The commit that was under way arrives after the marker was written.
-    bed.before("resolve-accept", |_| {});
-    let key = bed.env.keys.marker("key-1");
-    let command = ResolveAccept { send: send_id(1), idempotency_key: "key-1".into() };
-    let plan =
-        Command::ResolveAccept(command).plan(&bed.env, &restante_core::View { at: bed.now(), records: vec![(key, None)] }, false);
-    bed.model.commit(&plan.expect("the marker was read").txn).expect("nobody else was there");
-    bed.land_late();
-    assert_eq!(bed.depth().entries, 0, "the late accept must find the marker");
+    let late = bed.take_late();
+    assert_eq!(resolve(&mut bed, 1), None);
+    // The commit that was under way arrives now.
+    for txn in late {
+        assert!(bed.model.commit(&txn).is_err(), "it must meet the marker");
+    }
     assert_eq!(resolve(&mut bed, 1), None);
     // Sent again on purpose, it is accepted.
     bed.accept(send(1, &["a.example/inbox"]));
     assert_eq!(resolve(&mut bed, 1), Some(send_id(1)));
+}
+
+/// The sender is still trying when somebody resolves: what that one was told must stay true.
+#[test]
+fn resolving_an_accept_that_is_still_being_tried_ends_it() {
+    for fault in [Fault::Lost, Fault::Committed] {
+        let mut bed = Bed::default();
+        bed.fault("accept", fault);
+        // Actions of the accept: read, commit (without an answer), pause; then the resolve; then it reads again.
+        bed.before("accept", |bed| bed.before("accept", |bed| bed.before("accept", |bed| _ = resolve(bed, 1))));
+        let result = bed.send(send(1, &["a.example/inbox"])).map(|_| ());
+        let expected = if fault == Fault::Lost { rejected(Rejection::Aborted) } else { Ok(()) };
+        assert_eq!(result, expected, "{fault:?}");
+        assert_eq!(resolve(&mut bed, 1).is_some(), result.is_ok(), "{fault:?}");
+        bed.assert_counted();
+    }
 }
 
 #[test]

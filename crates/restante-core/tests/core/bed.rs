@@ -1,13 +1,12 @@
 //! A synchronous executor over the model of a store: a clock to set, faults and answers to script, every commit on record.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use restante_core::atoms::{Bytes, EntryId, OwnerId, Sealed, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{
-    About, DeliveryEnd, Failure, Io, LocalTime, Post, PostResult, Reply, RunReport, SendError, SendRequest, Sending, SendingStep,
-    TaskId, Transact, TransactStep, Worker, WorkerStep,
+    About, Failure, Io, LocalTime, Post, PostResult, Reply, SendError, SendRequest, Sending, SendingStep, Transact, TransactStep,
 };
 use restante_core::plan::{DepthReport, Recipient};
 use restante_core::record::{Class, DueRow, Entry, Lane, Record};
@@ -49,17 +48,11 @@ pub(crate) struct Bed {
     pub(crate) commits: Vec<(&'static str, Txn)>,
     /// Every action that was executed.
     pub(crate) actions: Vec<&'static str>,
-    /// Keyed sends that were asked for.
+    /// Keyed sends in the order in which they were asked for.
     pub(crate) keyed: Vec<SendId>,
     faults: Vec<(&'static str, Fault)>,
     hooks: Vec<(&'static str, Hook)>,
     late: Vec<Txn>,
-}
-
-pub(crate) struct Ran {
-    pub(crate) report: RunReport,
-    pub(crate) ended: Vec<(EntryId, DeliveryEnd)>,
-    pub(crate) effects: Vec<Effect>,
 }
 
 pub(crate) fn config() -> Config {
@@ -135,7 +128,7 @@ impl Bed {
     pub(crate) fn now(&self) -> StoreTime {
         StoreTime::from_ms(self.now_ms)
     }
-    fn local(&self) -> LocalTime {
+    pub(crate) fn local(&self) -> LocalTime {
         LocalTime::from_ms(self.now_ms)
     }
 
@@ -180,6 +173,7 @@ impl Bed {
     /// No fault that was asked for and has not happened yet happens any more.
     pub(crate) fn heal(&mut self) {
         self.faults.clear();
+        self.hooks.clear();
         self.land_late();
     }
 
@@ -195,7 +189,7 @@ impl Bed {
         }
     }
 
-    fn execute(&mut self, about: &About, io: Io) -> Reply {
+    pub(crate) fn execute(&mut self, about: &About, io: Io) -> Reply {
         self.actions.push(about.what);
         if let Some(at) = self.hooks.iter().position(|(name, _)| *name == about.what) {
             let (_, hook) = self.hooks.remove(at);
@@ -262,59 +256,6 @@ impl Bed {
         let id = request.send;
         let accepted = self.send(request).map(|(send, duplicate, _)| (send, duplicate));
         assert_eq!(accepted, Ok((id, false)));
-    }
-
-    /// One run of a worker.
-    pub(crate) fn once(&mut self, who: u8, limit: u64) -> Ran {
-        const ACTIONS_MAX: usize = 20_000;
-        let (mut worker, step) = Worker::once(self.env.clone(), owner(who), limit, self.local());
-        let (mut ended, mut effects) = (Vec::new(), Vec::new());
-        let mut queue: VecDeque<(TaskId, About, Io)> = VecDeque::new();
-        let mut step = step;
-        for _ in 0..ACTIONS_MAX {
-            let WorkerStep { actions, effects: new_effects, ended: new_ended, finished } = step;
-            queue.extend(actions);
-            effects.extend(new_effects);
-            ended.extend(new_ended);
-            if let Some(report) = finished {
-                return Ran { report, ended, effects };
-            }
-            let Some((task, about, io)) = queue.pop_front() else { panic!("the run is stuck: {:?}", self.actions) };
-            let reply = self.execute(&about, io);
-            step = worker.step(task, reply, self.local());
-        }
-        panic!("the run does not end; its latest actions: {:?}", &self.actions[self.actions.len() - 40..]);
-    }
-
-    /// A serving worker for `ms` milliseconds. Actions take no time, so that only a wait lets time pass.
-    pub(crate) fn serve(&mut self, who: u8, ms: u64, actions_max: usize) -> Vec<(EntryId, DeliveryEnd)> {
-        let until_ms = self.now_ms + ms;
-        let (mut worker, mut step) = Worker::serve(self.env.clone(), owner(who), self.local());
-        let mut ended = Vec::new();
-        let mut ready: VecDeque<(TaskId, About, Io)> = VecDeque::new();
-        let mut asleep: BTreeMap<(u64, TaskId), ()> = BTreeMap::new();
-        for _ in 0..actions_max {
-            ended.extend(step.ended);
-            for (task, about, io) in step.actions {
-                match io {
-                    Io::Sleep { ms, .. } => _ = asleep.insert((self.now_ms + ms, task), ()),
-                    io => ready.push_back((task, about, io)),
-                }
-            }
-            let (task, reply) = match ready.pop_front() {
-                Some((task, about, io)) => (task, self.execute(&about, io)),
-                None => {
-                    let ((at_ms, task), ()) = asleep.pop_first().expect("a serving worker always waits for something");
-                    if at_ms > until_ms {
-                        return ended;
-                    }
-                    self.now_ms = self.now_ms.max(at_ms);
-                    (task, Reply::Slept)
-                }
-            };
-            step = worker.step(task, reply, self.local());
-        }
-        panic!("more than {actions_max} actions in {ms} ms; the latest: {:?}", &self.actions[self.actions.len() - 20..]);
     }
 
     pub(crate) fn entry(&self, send: u8, index: u32) -> Option<Entry> {

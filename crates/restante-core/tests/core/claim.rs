@@ -30,7 +30,8 @@ pub(crate) fn settle(bed: &mut Bed, who: u8, fence: u64, verdict: Verdict) -> Re
 }
 
 fn gate(bed: &mut Bed, who: u8, fence: u64) -> Result<GateAnswer, Failure> {
-    let command = Gate { id: entry_id(1, 0), owner: owner(who), fence: Fence::new(fence) };
+    let destination = "https://a.example".into();
+    let command = Gate { id: entry_id(1, 0), owner: owner(who), fence: Fence::new(fence), destination };
     bed.run(Command::Gate(command)).map(|(outcome, _)| match outcome {
         Outcome::Gate(answer) => answer,
         other => panic!("the gate came to {other:?}"),

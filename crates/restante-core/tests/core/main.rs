@@ -11,6 +11,7 @@ mod program;
 mod quarantine;
 mod records;
 mod run;
+mod runs;
 mod settle;
 mod staging;
 mod sweep;

@@ -13,8 +13,23 @@ use crate::bed::{Bed, Fault, config, entry_id, recipient, retry_after, send, sta
 
 #[derive(Clone, Debug)]
 enum Step {
-    Send { hosts: Vec<u8>, keyed: bool, large: bool },
-    Run { who: u8, limit: u64, answers: Vec<u8> },
+    Send {
+        hosts: Vec<u8>,
+        keyed: bool,
+        large: bool,
+    },
+    Run {
+        limit: u64,
+        answers: Vec<u8>,
+    },
+    Race {
+        turns: Vec<bool>,
+        answers: Vec<u8>,
+    },
+    Die {
+        actions: usize,
+        answers: Vec<u8>,
+    },
     Wait(u64),
     Wake(u8),
     LoseRow(prop::sample::Index),
@@ -22,16 +37,45 @@ enum Step {
     MakeUnknown(u8),
     Fault(usize, u8),
     LandLate,
+    /// A send in the middle of whatever comes next.
+    SendBefore {
+        what: usize,
+        host: u8,
+        keyed: bool,
+    },
 }
 
-const FAULTY: [&str; 7] = ["accept", "claim", "settle", "quarantine", "repair-index", "tidy-pointer", "stage-begin"];
+const FAULTY: [&str; 15] = [
+    "accept",
+    "claim",
+    "settle",
+    "quarantine",
+    "repair-index",
+    "repair-lane",
+    "tidy-pointer",
+    "stage-begin",
+    "stage-chunk",
+    "begin-sweep",
+    "finish-sweep",
+    "prune",
+    "wake",
+    "scan-due",
+    "sweep-scan",
+];
+const MOMENTS: [&str; 8] =
+    ["scan-pointers", "scan-due", "tidy-pointer", "claim", "settle", "sweep-scan", "repair-lane", "quarantine"];
+
+fn answers() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0..6_u8, 0..6)
+}
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (prop::collection::vec(0..3_u8, 1..4), any::<bool>(), any::<bool>())
             .prop_map(|(hosts, keyed, large)| Step::Send { hosts, keyed, large }),
-        5 => (1..4_u8, 0..6_u64, prop::collection::vec(0..6_u8, 0..6))
-            .prop_map(|(who, limit, answers)| Step::Run { who, limit, answers }),
+        4 => (0..6_u64, answers()).prop_map(|(limit, answers)| Step::Run { limit, answers }),
+        2 => (prop::collection::vec(any::<bool>(), 1..12), answers()).prop_map(|(turns, answers)| Step::Race { turns, answers }),
+        2 => (0..40_usize, answers()).prop_map(|(actions, answers)| Step::Die { actions, answers }),
         3 => prop_oneof![Just(1), Just(1_000), Just(61_000)].prop_map(Step::Wait),
         1 => (0..12_u8).prop_map(Step::Wake),
         1 => any::<prop::sample::Index>().prop_map(Step::LoseRow),
@@ -39,6 +83,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..12_u8).prop_map(Step::MakeUnknown),
         3 => (0..FAULTY.len(), 0..5_u8).prop_map(|(what, fault)| Step::Fault(what, fault)),
         1 => Just(Step::LandLate),
+        2 => (0..MOMENTS.len(), 0..3_u8, any::<bool>())
+            .prop_map(|(what, host, keyed)| Step::SendBefore { what, host, keyed }),
     ]
 }
 
@@ -52,7 +98,18 @@ fn answer(number: u8) -> PostResult {
     }
 }
 
-fn perform(bed: &mut Bed, step: Step, sent: &mut u8) {
+/// Every start of a worker has an owner id of its own.
+#[derive(Default)]
+struct Owners(u8);
+
+impl Owners {
+    fn next(&mut self) -> u8 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+fn perform(bed: &mut Bed, step: Step, sent: &mut u8, owners: &mut Owners) {
     match step {
         Step::Send { hosts, keyed, large } => {
             *sent += 1;
@@ -62,9 +119,17 @@ fn perform(bed: &mut Bed, step: Step, sent: &mut u8) {
             let request = SendRequest { recipients, payload, order_key, ..send(*sent, &[]) };
             let _may_be_refused = bed.send(request);
         }
-        Step::Run { who, limit, answers } => {
+        Step::Run { limit, answers } => {
             bed.answers = answers.into_iter().map(answer).collect();
-            bed.once(who, limit);
+            bed.once(owners.next(), limit);
+        }
+        Step::Race { turns, answers } => {
+            bed.answers = answers.into_iter().map(answer).collect();
+            bed.race([owners.next(), owners.next()], &turns);
+        }
+        Step::Die { actions, answers } => {
+            bed.answers = answers.into_iter().map(answer).collect();
+            bed.die_after(owners.next(), actions);
         }
         Step::Wait(ms) => bed.now_ms += ms,
         Step::Wake(number) => _ = bed.run(Command::Wake(Wake { id: entry_id(number, 0) })),
@@ -86,14 +151,30 @@ fn perform(bed: &mut Bed, step: Step, sent: &mut u8) {
             bed.fault(FAULTY[what], fault);
         }
         Step::LandLate => bed.land_late(),
+        Step::SendBefore { what, host, keyed } => {
+            *sent += 1;
+            let order_key = keyed.then(|| "thread".into());
+            let request = SendRequest { order_key, ..send(*sent, &[&format!("h{host}.example/0")]) };
+            bed.before(MOMENTS[what], |bed| _ = bed.send(request));
+        }
+    }
+}
+
+/// Every attempt has a token of its own, and an entry's tokens rise.
+fn assert_fenced(bed: &Bed) {
+    let mut latest = BTreeMap::new();
+    for post in &bed.posts {
+        let before = latest.insert(post.entry, post.fence);
+        assert!(before.is_none_or(|before| before < post.fence), "{} posted under {:?} after {before:?}", post.entry, post.fence);
     }
 }
 
 /// First attempts of a lane are in accepted order, and nobody is tried before its predecessor's last attempt.
 fn assert_ordered(bed: &Bed) {
-    let mut latest: BTreeMap<String, (u8, u32)> = BTreeMap::new();
-    for post in bed.posts.iter().filter(|post| bed.keyed.contains(&post.entry.send)) {
-        let place = (post.entry.send.as_bytes()[0], post.entry.index);
+    let mut latest: BTreeMap<String, (usize, u32)> = BTreeMap::new();
+    for post in &bed.posts {
+        let Some(accepted) = bed.keyed.iter().position(|send| *send == post.entry.send) else { continue };
+        let place = (accepted, post.entry.index);
         let before = latest.insert(post.destination.to_string(), place);
         assert!(before.is_none_or(|before| before <= place), "{place:?} was tried after {before:?}");
     }
@@ -103,9 +184,9 @@ proptest! {
     #[test]
     fn depth_is_a_recount_order_holds_and_everything_ends(steps in prop::collection::vec(step(), 1..40)) {
         let mut bed = Bed::new(restante_core::Config { inline_bytes_max: 8, chunk_bytes: 10, counter_slots: 2, ..config() });
-        let mut sent = 0;
+        let (mut sent, mut owners) = (0, Owners::default());
         for step in steps {
-            perform(&mut bed, step, &mut sent);
+            perform(&mut bed, step, &mut sent, &mut owners);
             bed.assert_counted();
         }
         // All faults are over, nobody sends any more: within a bounded time nothing is left.
@@ -113,14 +194,14 @@ proptest! {
         bed.answers.clear();
         let mut more = true;
         for _ in 0..20 {
-            more = bed.once(1, u64::MAX).report.more;
+            more = bed.once(owners.next(), u64::MAX).report.more;
             bed.assert_counted();
             bed.now_ms += 61_000;
         }
         // A due row that lost both its pointer and its entry is met by the next send to its destination.
         bed.accept(SendRequest { recipients: (0..3).map(|host| recipient(&format!("h{host}.example/0"))).collect(), ..send(255, &[]) });
         for _ in 0..3 {
-            more = bed.once(1, u64::MAX).report.more;
+            more = bed.once(owners.next(), u64::MAX).report.more;
             bed.now_ms += 61_000;
         }
         let left: Vec<_> = bed.all(Kind::Entry).into_iter().map(|(key, _)| key).collect();
@@ -132,5 +213,6 @@ proptest! {
             prop_assert!(rows.is_empty() || (kind == Kind::PayloadChunk && members > 0), "{kind:?} left over: {rows:?}");
         }
         assert_ordered(&bed);
+        assert_fenced(&bed);
     }
 }

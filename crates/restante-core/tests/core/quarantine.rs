@@ -52,12 +52,13 @@ fn a_due_row_that_stands_for_nothing_is_removed_when_it_is_found() {
     let mut bed = Bed::default();
     bed.accept(send(1, &["a.example/inbox"]));
     // Its due row lies in the future; the sweep comes first.
-    bed.answers.push_back(crate::bed::status(500));
+    bed.answers.push_back(crate::bed::retry_after(90_000));
     bed.once(1, 1);
     bed.make_unknown(1, 0);
+    bed.now_ms += 60_000;
     bed.once(1, 10);
     assert_eq!((put_aside(&bed, 1).is_some(), bed.all(Kind::DueRow).len()), (true, 1));
-    bed.now_ms += 1_000;
+    bed.now_ms += 31_000;
     let ran = bed.once(1, 10);
     assert_eq!((ran.report.more, ran.report.processed), (false, 0));
     assert!(bed.all(Kind::DueRow).is_empty());

@@ -174,6 +174,16 @@ fn total<R: Record + PartialEq + std::fmt::Debug>(value: &Value) {
     }
 }
 
+/// A number that no builder writes must not be read as another entry's.
+#[test]
+fn an_index_beyond_its_width_is_no_entry() {
+    let keys = Keys::new(&config());
+    let send = SendId::from_bytes([1; 16]);
+    let builder = restante_kv::tuple::KeyBuilder::new(b"restante/").tag(b'e').raw(send.as_bytes());
+    assert!(keys.read_entry(Kind::Entry, &builder.clone().u64(u32::MAX.into()).key()).is_ok());
+    assert!(keys.read_entry(Kind::Entry, &builder.u64(1 << 32).key()).is_err());
+}
+
 proptest! {
     #[test]
     fn an_entry_comes_back_as_it_was_written(entry in entry()) {

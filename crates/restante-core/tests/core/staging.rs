@@ -132,6 +132,28 @@ fn a_publish_in_the_middle_of_a_sweep_does_not_lose_its_payload() {
     }
 }
 
+/// A caller that repeats a published send stages it again; the second stage is nobody's and is collected, the first's chunks stay.
+#[test]
+fn repeating_a_published_send_loses_nothing_and_leaves_nothing_behind() {
+    let mut bed = Bed::new(small_chunks());
+    let request = large(1, 25, &["a.example/inbox"]);
+    bed.accept(request.clone());
+    assert_eq!(bed.send(request.clone()).map(|(_, duplicate, _)| duplicate), Ok(true));
+    assert_eq!(bed.all(Kind::Stage).len(), 1);
+    bed.answers.push_back(status(500));
+    bed.once(1, 10);
+    bed.now_ms += 600_000;
+    bed.answers.push_back(status(500));
+    bed.once(1, 10);
+    assert_eq!((bed.all(Kind::Stage).len(), bed.all(Kind::PayloadChunk).len()), (0, 3));
+    bed.now_ms += 60_000;
+    bed.once(1, 10);
+    bed.now_ms += 60_000;
+    bed.once(1, 10);
+    assert_eq!(bed.posts.last().map(|post| post.payload.clone()), Some(request.payload));
+    assert!(bed.all(Kind::PayloadChunk).is_empty());
+}
+
 #[test]
 fn a_payload_that_is_gone_is_a_dead_letter_and_not_an_endless_retry() {
     let mut bed = Bed::new(small_chunks());

@@ -5,7 +5,7 @@ use restante_core::plan::{BeginSweep, Prune, SetIntake};
 use restante_core::record::SweepState;
 use restante_core::{Command, Effect, Observation, Rejection};
 
-use crate::bed::{Bed, DAY_MS, Fault, entry_id, keyed, owner, send, status};
+use crate::bed::{Bed, DAY_MS, Fault, config, entry_id, keyed, owner, retry_after, send, status};
 
 #[test]
 fn a_lost_due_row_or_pointer_is_put_back_and_found_in_the_same_run() {
@@ -118,6 +118,41 @@ fn markers_and_dead_letters_go_when_their_time_is_over() {
 }
 
 #[test]
+fn what_is_known_of_a_destination_goes_when_its_pause_is_over() {
+    let mut bed = Bed::default();
+    bed.answers.push_back(retry_after(90_000));
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.once(1, 10);
+    bed.now_ms += 60_000;
+    bed.once(1, 10);
+    assert_eq!(bed.all(Kind::Destination).len(), 1);
+    bed.now_ms += 60_000;
+    bed.once(1, 10);
+    assert!(bed.all(Kind::Destination).is_empty());
+}
+
+/// Sequence: index rows that vanish as fast as they are put back, and sweeps that take longer than their interval.
+#[test]
+fn a_run_ends_although_every_sweep_finds_something_to_repair() {
+    let mut bed = Bed::new(restante_core::Config { sweep_interval_ms: 1_000, ..config() });
+    bed.answers.push_back(retry_after(3_600_000));
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.once(1, 1);
+    bed.accept(send(2, &["a.example/inbox"]));
+    bed.now_ms += 2_000;
+    bed.delete_all(Kind::DueRow);
+    for _ in 0..20 {
+        bed.before("finish-sweep", |bed| {
+            bed.delete_all(Kind::DueRow);
+            bed.now_ms += 2_000;
+        });
+    }
+    assert!(bed.once(1, 10).report.more);
+    let sweeps = bed.commits.iter().filter(|(name, _)| *name == "finish-sweep").count();
+    assert!(sweeps < 6, "{sweeps}");
+}
+
+#[test]
 fn a_large_backlog_is_swept_page_by_page() {
     let mut bed = Bed::default();
     for number in 1..=100 {
@@ -158,4 +193,31 @@ fn a_sweep_leaves_a_sound_backlog_as_it_is() {
     let ran = bed.once(1, 10);
     assert!(ran.effects.is_empty());
     assert!(bed.commits[before..].iter().all(|(name, _)| ["tidy-pointer", "begin-sweep", "finish-sweep"].contains(name)));
+}
+
+/// Cron alone, under more load than one run takes: lost index rows must be found all the same.
+#[test]
+fn a_run_that_reaches_its_limit_sweeps_too() {
+    let mut bed = Bed::default();
+    for number in 1..=3 {
+        bed.accept(send(number, &["a.example/inbox"]));
+    }
+    assert!(bed.once(1, 1).report.more);
+    assert_eq!(bed.commits.iter().filter(|(name, _)| *name == "finish-sweep").count(), 1);
+}
+
+/// The pointer of a paced destination stands at the end of the pause, not where its entries vest.
+#[test]
+fn a_paced_destination_gives_the_sweep_nothing_to_repair() {
+    let mut bed = Bed::default();
+    bed.answers.push_back(retry_after(300_000));
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.once(1, 1);
+    bed.accept(send(2, &["a.example/inbox"]));
+    for _ in 0..3 {
+        bed.now_ms += 60_000;
+        let ran = bed.once(1, 10);
+        let repaired = |effect: &Effect| matches!(effect, Effect::Observed(Observation::IndexRepaired { .. }));
+        assert!(!ran.effects.iter().any(repaired));
+    }
 }

@@ -90,7 +90,7 @@ fn command() -> impl Strategy<Value = Command> {
         Command::ResolveAccept(ResolveAccept { send: ID.send, idempotency_key: "k".into() }),
         Command::Claim(Claim { id: ID, owner: OWNER, slot: 0 }),
         Command::Renew(Renew { id: ID, owner: OWNER, fence: Fence::new(1) }),
-        Command::Gate(Gate { id: ID, owner: OWNER, fence: Fence::new(1) }),
+        Command::Gate(Gate { id: ID, owner: OWNER, fence: Fence::new(1), destination: "https://a.example".into() }),
         Command::Wake(Wake { id: ID }),
         Command::DropQuarantined(DropQuarantined { id: ID, slot: 0 }),
         Command::RepairIndex(RepairIndex { id: ID }),
@@ -118,7 +118,8 @@ fn settings() -> impl Strategy<Value = Config> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    // Commands times records is a large space: more cases than elsewhere, still scaled by PROPTEST_CASES.
+    #![proptest_config(ProptestConfig { cases: 4 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
     /// Every key that a command asks for is answered at random; its questions end, and a plan obeys the write rules.
     #[test]

@@ -34,7 +34,14 @@ builtin![
     "order/large-payloads",
     "order/repeated-requests",
     "order/intake-closes",
-    "negative/everything-at-once",
+    "swarm/everything-at-once",
+    "traces/one-delivery",
+    "traces/lost-answer",
+    "traces/crash-after-post",
+    "traces/ambiguous-commits",
+    "traces/lane-of-two",
+    "traces/staged-payload",
+    "traces/closed-intake",
 ];
 
 /// Names of the scenarios that come with the command, in the order they run.

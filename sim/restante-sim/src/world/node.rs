@@ -69,6 +69,8 @@ pub(crate) struct Node {
     pub(crate) wakeable: BTreeMap<Task, EventId>,
     /// Names the operation whose first read was paid for with a latency, a task.
     pub(crate) paid: BTreeMap<Task, (u64, super::event::Act)>,
+    /// Reads to be made once more before their reply is used ([`Perturbation::ExtraRead`](super::Perturbation::ExtraRead)).
+    pub(crate) read_again: BTreeMap<Task, Vec<restante_kv::Key>>,
 }
 
 impl Node {
@@ -86,6 +88,7 @@ impl Node {
             commands: BTreeMap::new(),
             wakeable: BTreeMap::new(),
             paid: BTreeMap::new(),
+            read_again: BTreeMap::new(),
         }
     }
 
@@ -98,6 +101,7 @@ impl Node {
         self.commands.clear();
         self.wakeable.clear();
         self.paid.clear();
+        self.read_again.clear();
         self.stands_still_until = SimTime::ZERO;
     }
 }

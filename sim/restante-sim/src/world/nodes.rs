@@ -69,14 +69,9 @@ impl World<'_> {
             self.nodes[origin.node].paid.remove(&origin.task);
         }
         match io {
-            Io::Read(mut keys) => {
+            Io::Read(keys) => {
                 if self.perturbation == Some(Perturbation::ExtraRead) && act.about.what == "settle" && !paid {
-                    // What reading once more first would do: an operation of the store whose answer nobody waits for.
-                    let nobody = Origin { life: u32::MAX, ..origin };
-                    self.push_store(nobody, act.clone(), StoreOp::Read(keys.clone()), "ok", 0);
-                }
-                if self.perturbation == Some(Perturbation::SwappedReads) {
-                    keys.rotate_left(0);
+                    self.nodes[origin.node].read_again.insert(origin.task, keys.clone());
                 }
                 let fate = if paid { "ok" } else { self.fault(|sites| &sites.read, format_args!("{}", act.label)) };
                 let latency_ms = if paid { 0 } else { self.store_latency(&act, fate) };
@@ -206,7 +201,12 @@ impl World<'_> {
         if !self.nodes[node].up || self.nodes[node].life != life {
             return;
         }
-        let Some((task, id)) = self.nodes[node].wakeable.pop_first() else { return };
+        let Some((task, id)) = self.nodes[node].wakeable.pop_first() else {
+            if let Some(worker) = &mut self.nodes[node].worker {
+                worker.note_wake();
+            }
+            return;
+        };
         if let Some(Event::Reply { origin, act, reply }) = self.timeline.cancel(id) {
             debug_assert_eq!(origin.task, task);
             self.on_reply(origin, act, reply);
@@ -255,6 +255,12 @@ impl World<'_> {
         }
         if let Some(mutant) = self.mutant {
             mutant.on_reply(&act.about, &mut reply);
+        }
+        if matches!(reply, Reply::Snapshot { result: Ok(_), .. })
+            && let Some(keys) = self.nodes[origin.node].read_again.remove(&origin.task)
+        {
+            self.issue(origin, act.about, Io::Read(keys));
+            return;
         }
         let local = self.local(origin.node);
         match origin.task {

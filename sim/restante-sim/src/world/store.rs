@@ -1,10 +1,13 @@
 //! The store as the world runs it: pristine data in a [`Model`](restante_kv::Model), faults as an overlay on its answers.
 
+use restante_core::keys::Kind;
 use restante_core::machine::Reply;
-use restante_kv::{Key, KeyRange, Page, StoreError, Txn};
+use restante_core::record::{DeadLetter, Entry, Quarantined, Record};
+use restante_engine::SimTime;
+use restante_kv::{Key, KeyRange, Mutation, Page, StoreError, StoreTime, Txn, Write};
 
 use super::event::{Act, Event, Origin, StoreOp};
-use super::{World, alias};
+use super::{EPOCH_MS, Perturbation, World, alias};
 use crate::scenario::Span;
 
 impl World<'_> {
@@ -17,6 +20,7 @@ impl World<'_> {
             self.faults.delivered(fate);
         }
         let refused = in_outage || fate == "store.unavailable" || fate == "store.refused-anew";
+        let mut note = String::new();
         let unavailable = || StoreError::Unavailable("simulated".into());
         let reply = match op {
             StoreOp::Read(keys) => {
@@ -34,30 +38,67 @@ impl World<'_> {
             }
             StoreOp::Commit(txn) => {
                 let result = if refused { Err(unavailable()) } else { self.commit(origin, &act, &txn, fate) };
+                if self.trace.is_on() {
+                    note = self.describe(&txn);
+                }
                 Reply::Committed(result)
             }
         };
-        self.trace_store(&act, &reply);
+        self.trace_store(&act, &reply, &note);
         let tie = self.decider.tie(format_args!("reply {}", act.label));
         self.push_in(back_ms, tie, Event::Reply { origin, act, reply });
     }
 
-    fn trace_store(&mut self, act: &Act, reply: &Reply) {
-        let (event, outcome): (&'static str, &str) = match reply {
+    fn trace_store(&mut self, act: &Act, reply: &Reply, note: &str) {
+        let (event, note) = match reply {
             Reply::Snapshot { result: Ok(_), .. } => ("read", ""),
             Reply::Page { result: Ok(_), .. } => ("scan", ""),
-            Reply::Committed(Ok(_)) => ("commit", ""),
+            Reply::Committed(Ok(_)) => ("commit", note),
             Reply::Committed(Err(StoreError::Conflict { .. })) => ("commit-conflict", ""),
             Reply::Committed(Err(StoreError::Ambiguous(why))) => ("commit-ambiguous", why.as_str()),
             Reply::Committed(Err(_)) => ("commit-refused", ""),
             _ => ("store-refused", ""),
         };
         let subject = alias::SubjectAlias(&act.about.subject);
-        self.row("store", event, format_args!("{subject}"), format_args!("{} {outcome}", act.label));
+        let dash = if note.is_empty() { "" } else { ": " };
+        self.row("store", event, format_args!("{subject}"), format_args!("{}{dash}{note}", act.label));
+    }
+
+    /// What a transaction does to entries, for a reader.
+    fn describe(&self, txn: &Txn) -> String {
+        let seconds = |at: StoreTime| SimTime::from_ms(at.since_ms(StoreTime::from_ms(EPOCH_MS))).to_string();
+        let describe = |write: &Write| {
+            let kind = self.env.keys.kind_of(&write.key)?;
+            let id = self.env.keys.read_entry(kind, &write.key).ok()?;
+            let alias = alias::EntryAlias(id);
+            match (kind, &write.mutation) {
+                (Kind::Entry, Mutation::Delete) => Some(format!("{alias} goes")),
+                (Kind::Entry, Mutation::Put(value)) => Some(match Entry::decode(value).ok()? {
+                    entry if !entry.active => format!("{alias} waits behind its lane's head"),
+                    Entry { lease: Some(lease), fence, .. } => {
+                        format!("{alias} leased f{} until {}", fence.get(), seconds(lease.expires_at).trim_start())
+                    }
+                    entry => format!("{alias} due {} ({:?})", seconds(entry.vest_at).trim_start(), entry.wait),
+                }),
+                (Kind::DeadLetter, Mutation::Put(value)) => {
+                    Some(format!("dead letter: {:?}", DeadLetter::decode(value).ok()?.reason))
+                }
+                (Kind::Quarantined, Mutation::Put(value)) => {
+                    Some(format!("quarantined: {:?}", Quarantined::decode(value).ok()?.reason))
+                }
+                _ => None,
+            }
+        };
+        txn.writes.iter().filter_map(describe).collect::<Vec<_>>().join(", ")
     }
 
     fn read(&mut self, origin: Origin, act: &Act, keys: &[Key]) -> Result<Vec<Option<restante_kv::Versioned>>, StoreError> {
-        let mut records = self.store.get_many(keys)?;
+        let mut records = if self.perturbation == Some(Perturbation::SwappedReads) {
+            let swapped: Vec<Key> = keys.iter().rev().cloned().collect();
+            self.store.get_many(&swapped)?.into_iter().rev().collect()
+        } else {
+            self.store.get_many(keys)?
+        };
         self.auditor.on_read(origin.task, &act.about, &self.store, self.timeline.now());
         if let Some(mutant) = self.mutant {
             mutant.on_records(origin, &act.about, keys, &mut records, &self.env, self.store_now());

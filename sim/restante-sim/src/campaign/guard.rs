@@ -1,0 +1,230 @@
+//! Single runs, guarded: a panic becomes a violation, and the same seed can be asked whether it does the same again.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+use restante_engine::{Decider, Digest, FaultCounts, Marks, SimTime, Trace, TraceRow, Violation};
+use thiserror::Error;
+
+use crate::scenario::Scenario;
+use crate::{RunOptions, RunResult, World};
+
+/// How the message of a panic begins that is the simulator's own fault.
+const HARNESS: &str = "harness error:";
+
+thread_local! {
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// The simulator failed; this says nothing about the code under test.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{scenario}, seed {seed}: {message} ({place}); the simulator is at fault, not the code under test")]
+pub struct HarnessError {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// What it says of itself.
+    pub message: String,
+    /// Where it noticed: file and line.
+    pub place: String,
+}
+
+/// Runs `scenario` with `seed`. A panic is a violation of `does-not-panic`; what the run had counted and traced until then is
+/// lost.
+///
+/// # Errors
+///
+/// [`HarnessError`] when the simulator notices a mistake of its own.
+pub fn run_guarded(scenario: &Scenario, seed: u64, options: &RunOptions) -> Result<RunResult, HarnessError> {
+    quieten_guarded_panics();
+    let was_guarded = IS_GUARDED.replace(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| World::run(scenario, seed, options)));
+    IS_GUARDED.set(was_guarded);
+    outcome.or_else(|payload| {
+        let (message, place) = (message_of(payload.as_ref()), PLACE.take());
+        if message.starts_with(HARNESS) {
+            return Err(HarnessError { scenario: scenario.name.clone(), seed, message, place });
+        }
+        Ok(panicked(seed, options, &message, &place))
+    })
+}
+
+/// Panics of guarded runs say nothing on standard error; all others say what they always do.
+fn quieten_guarded_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if IS_GUARDED.get() {
+                let place = info.location().map_or(String::new(), |at| format!("{}:{}", short(at.file()), at.line()));
+                PLACE.replace(place);
+            } else {
+                usual(info);
+            }
+        }));
+    });
+}
+
+/// The path from the crate's folder on: the rest differs from machine to machine.
+fn short(file: &str) -> String {
+    let parts: Vec<&str> = file.split(['/', '\\']).collect();
+    let from = parts.iter().rposition(|part| *part == "src").map_or(0, |src| src.saturating_sub(1));
+    parts[from..].join("/")
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".into()).replace('\n', " ")
+}
+
+fn panicked(seed: u64, options: &RunOptions, message: &str, place: &str) -> RunResult {
+    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
+    let evidence = vec![("in", file.to_owned()), ("message", message.to_owned())];
+    let violation = Violation { property: "does-not-panic", at: SimTime::ZERO, evidence };
+    let mut digest = Digest::new();
+    digest.u64(seed);
+    digest.str(&violation.fingerprint());
+    let mut trace = if options.trace { Trace::all() } else { Trace::off() };
+    trace.row(|| TraceRow {
+        at: SimTime::ZERO,
+        actor: "unknown".into(),
+        event: "panic",
+        subject: String::new(),
+        detail: format!("{place}: {message} (the rows before it are lost)"),
+    });
+    RunResult {
+        violation: Some(violation),
+        digest: digest.value(),
+        events: 0,
+        entries: 0,
+        delivered: 0,
+        sim_time: SimTime::ZERO,
+        marks: Marks::new(),
+        faults: FaultCounts::new(),
+        trace,
+        log: Decider::with_tape(seed, &options.tape).log().clone(),
+    }
+}
+
+/// The same seed did two different things.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{scenario}, seed {seed}: two runs in one process differ ({first:032x} and {second:032x}); {difference}")]
+pub struct Divergence {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// Digest of the one run.
+    pub first: u128,
+    /// Digest of the other.
+    pub second: u128,
+    /// Where they part.
+    pub difference: Difference,
+}
+
+/// Where two runs of a seed part.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Difference {
+    /// At this row of the trace.
+    #[error("they part at row {number}:\n  one   {one}\n  other {other}")]
+    Row {
+        /// Number of the row, from 1.
+        number: usize,
+        /// The row in the one run.
+        one: String,
+        /// The row in the other.
+        other: String,
+    },
+    /// Their traces are alike.
+    #[error("their traces are alike when run again: the difference is in what rows do not show, or comes and goes")]
+    NotInTrace,
+}
+
+/// Runs `seed` again, without recording, and compares with what it did before.
+///
+/// # Errors
+///
+/// [`HarnessError`] when a repetition meets one.
+pub fn divergence(
+    scenario: &Scenario,
+    seed: u64,
+    options: &RunOptions,
+    before: &RunResult,
+) -> Result<Option<Divergence>, HarnessError> {
+    let again = run_guarded(scenario, seed, options)?;
+    if is_same(before, &again) {
+        return Ok(None);
+    }
+    let traced = RunOptions { trace: true, ..options.clone() };
+    let (one, other) = (run_guarded(scenario, seed, &traced)?, run_guarded(scenario, seed, &traced)?);
+    let difference = first_difference(&one.trace, &other.trace);
+    Ok(Some(Divergence { scenario: scenario.name.clone(), seed, first: before.digest, second: again.digest, difference }))
+}
+
+/// Whether the two did the same, as far as one can tell from outside.
+pub(crate) fn is_same(one: &RunResult, other: &RunResult) -> bool {
+    let summary = |run: &RunResult| (run.digest, run.events, run.entries, run.delivered, run.sim_time);
+    let found = |run: &RunResult| run.violation.as_ref().map(Violation::fingerprint);
+    summary(one) == summary(other) && found(one) == found(other) && one.marks == other.marks && one.faults == other.faults
+}
+
+fn first_difference(one: &Trace, other: &Trace) -> Difference {
+    let (mut ones, mut others) = (one.rows(), other.rows());
+    for number in 1.. {
+        let pair = (ones.next(), others.next());
+        match pair {
+            (None, None) => break,
+            (one, other) if one != other => {
+                let show = |row: Option<&TraceRow>| row.map_or("(ended)".into(), ToString::to_string);
+                return Difference::Row { number, one: show(one), other: show(other) };
+            }
+            _ => {}
+        }
+    }
+    Difference::NotInTrace
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_engine::{SimTime, Trace, TraceRow};
+
+    use super::{Difference, first_difference, message_of, short};
+
+    fn trace(details: &[&str]) -> Trace {
+        let mut trace = Trace::all();
+        for detail in details {
+            trace.row(|| TraceRow {
+                at: SimTime::ZERO,
+                actor: "w".into(),
+                event: "e",
+                subject: "s".into(),
+                detail: (*detail).into(),
+            });
+        }
+        trace
+    }
+
+    #[test]
+    fn the_first_row_that_differs_is_named() {
+        assert_eq!(first_difference(&trace(&["a", "b"]), &trace(&["a", "b"])), Difference::NotInTrace);
+        let differs = |one: &[&str], other: &[&str]| match first_difference(&trace(one), &trace(other)) {
+            Difference::Row { number, one, other } => (number, one.ends_with("(ended)"), other.ends_with("(ended)")),
+            Difference::NotInTrace => panic!("they differ"),
+        };
+        assert_eq!(differs(&["a", "b", "c"], &["a", "x", "c"]), (2, false, false));
+        assert_eq!(differs(&["a"], &["a", "b"]), (2, true, false));
+    }
+
+    #[test]
+    fn panics_are_named_without_the_machine() {
+        assert_eq!(short("/home/someone/checkout/crates/restante-core/src/plan/settle.rs"), "restante-core/src/plan/settle.rs");
+        assert_eq!(short("lib.rs"), "lib.rs");
+        assert_eq!(message_of(&"two\nlines"), "two lines");
+        assert_eq!(message_of(&7_u8), "a panic without a message");
+    }
+}

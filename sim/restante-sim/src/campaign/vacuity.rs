@@ -1,0 +1,114 @@
+//! What a set of runs was meant to prove, and did not.
+
+use std::fmt;
+
+use restante_engine::{FaultCounts, Marks};
+
+use super::families::families;
+use crate::scenario::Scenario;
+
+/// The fewest runs of a scenario that are judged as a set.
+pub const JUDGED_RUNS_MIN: u64 = 50;
+
+/// One reason why runs proved less than they were meant to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Vacuity {
+    /// Nothing happened at all.
+    NoEvents,
+    /// Nothing was delivered.
+    NoDeliveries,
+    /// The scenario enables a fault family that no run asked for.
+    NeverRequested(String),
+    /// Faults of a family were asked for, and never happened to anybody.
+    NeverDelivered(String),
+    /// A state was expected that no run reached.
+    NeverReached(String),
+}
+
+impl fmt::Display for Vacuity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEvents => f.write_str("no event ever happened"),
+            Self::NoDeliveries => f.write_str("nothing was ever delivered"),
+            Self::NeverRequested(family) => write!(f, "the fault {family} is enabled and was never asked for"),
+            Self::NeverDelivered(family) => write!(f, "the fault {family} was asked for and never happened to anybody"),
+            Self::NeverReached(mark) => write!(f, "the state {mark} was expected and never reached"),
+        }
+    }
+}
+
+/// The sums that are judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Sums<'t> {
+    /// How many runs.
+    pub runs: u64,
+    /// Their events.
+    pub events: u64,
+    /// Their deliveries.
+    pub delivered: u64,
+    /// Their marks.
+    pub marks: &'t Marks,
+    /// Their faults.
+    pub faults: &'t FaultCounts,
+}
+
+/// What the runs did not prove. Fewer than [`JUDGED_RUNS_MIN`] are judged only for having done anything.
+pub fn vacuities(scenario: &Scenario, sums: Sums<'_>) -> Vec<Vacuity> {
+    if sums.runs == 0 || sums.events == 0 {
+        return vec![Vacuity::NoEvents];
+    }
+    if sums.runs < JUDGED_RUNS_MIN {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if sums.delivered == 0 {
+        found.push(Vacuity::NoDeliveries);
+    }
+    for (family, _) in families(&scenario.faults).into_iter().filter(|(_, is_enabled)| *is_enabled) {
+        if sums.faults.count(family).requested == 0 {
+            found.push(Vacuity::NeverRequested(family.to_owned()));
+        }
+    }
+    found.extend(sums.faults.vacuous().map(|family| Vacuity::NeverDelivered(family.to_owned())));
+    let missing = scenario.expect.sometimes.iter().filter(|mark| sums.marks.count(mark) == 0);
+    found.extend(missing.map(|mark| Vacuity::NeverReached(mark.clone())));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use restante_engine::{FaultCounts, Marks};
+
+    use super::{JUDGED_RUNS_MIN, Sums, Vacuity, vacuities};
+    use crate::scenario;
+
+    fn judge(runs: u64, events: u64, delivered: u64, faults: &FaultCounts, marks: &Marks) -> Vec<Vacuity> {
+        let text = "why = \"test\"\n[faults.network]\nlost_request = \"1%\"\n[expect]\nsometimes = [\"posted-twice\"]";
+        let scenario = scenario::parse("test", text).expect("it is a scenario");
+        vacuities(&scenario, Sums { runs, events, delivered, marks, faults })
+    }
+
+    #[test]
+    fn a_set_of_runs_has_to_prove_what_its_scenario_is_for() {
+        let (mut faults, mut marks) = (FaultCounts::new(), Marks::new());
+        let all = [Vacuity::NeverRequested("network.lost-request".into()), Vacuity::NeverReached("posted-twice".into())];
+        assert_eq!(judge(JUDGED_RUNS_MIN, 9, 9, &faults, &marks), all);
+        faults.requested("network.lost-request");
+        assert_eq!(
+            judge(JUDGED_RUNS_MIN, 9, 9, &faults, &marks),
+            [Vacuity::NeverDelivered("network.lost-request".into()), Vacuity::NeverReached("posted-twice".into())]
+        );
+        faults.delivered("network.lost-request");
+        marks.mark("posted-twice");
+        assert_eq!(judge(JUDGED_RUNS_MIN, 9, 9, &faults, &marks), []);
+        assert_eq!(judge(JUDGED_RUNS_MIN, 9, 0, &faults, &marks), [Vacuity::NoDeliveries]);
+    }
+
+    #[test]
+    fn few_runs_are_judged_only_for_having_done_anything() {
+        let (faults, marks) = (FaultCounts::new(), Marks::new());
+        assert_eq!(judge(JUDGED_RUNS_MIN - 1, 9, 0, &faults, &marks), []);
+        assert_eq!(judge(1, 0, 0, &faults, &marks), [Vacuity::NoEvents]);
+        assert_eq!(judge(0, 0, 0, &faults, &marks), [Vacuity::NoEvents]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Seeing a violation again.
+
+use restante_engine::{Match, Violation};
+use thiserror::Error;
+
+use super::{Capsule, Environment};
+use crate::campaign::{HarnessError, Verdict, run_guarded};
+use crate::scenario::{self, ScenarioError};
+use crate::{Mutant, RunOptions, RunResult};
+
+/// What became of a capsule's violation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Replay {
+    /// It came back.
+    Reproduced,
+    /// Another one came.
+    Other,
+    /// Nothing was violated, or something else, and another build made the capsule.
+    Stale,
+    /// Nothing was violated although this very build made the capsule.
+    Vanished,
+}
+
+/// A replayed capsule.
+#[derive(Debug)]
+pub struct Replayed {
+    /// What became of its violation.
+    pub replay: Replay,
+    /// What this run violated.
+    pub violation: Option<Violation>,
+    /// How the decisions compare.
+    pub decisions: Match,
+    /// Whether the run was the same in everything.
+    pub is_digest_same: bool,
+    /// How this environment differs from the capsule's.
+    pub environment_differences: Vec<String>,
+    /// The run.
+    pub run: RunResult,
+}
+
+impl Replayed {
+    /// The verdict of the replay.
+    pub fn verdict(&self) -> Verdict {
+        match self.replay {
+            Replay::Reproduced | Replay::Other => Verdict::Violated,
+            Replay::Stale => Verdict::Stale,
+            Replay::Vanished => Verdict::Nondeterminism,
+        }
+    }
+}
+
+/// Why a capsule could not be run at all.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// This version does not read its scenario.
+    #[error("the capsule's scenario is not one for this version: {0}")]
+    Scenario(#[from] ScenarioError),
+    /// This version does not have its planted bug.
+    #[error("the capsule's planted bug {0} does not exist in this version; `restante-sim list` shows those that do")]
+    Mutant(String),
+    /// The simulator failed.
+    #[error(transparent)]
+    Harness(#[from] HarnessError),
+}
+
+impl ReplayError {
+    /// The verdict it stands for.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Scenario(_) | Self::Mutant(_) => Verdict::Stale,
+            Self::Harness(_) => Verdict::Harness,
+        }
+    }
+}
+
+/// Runs `capsule` again, recorded and traced.
+///
+/// # Errors
+///
+/// [`ReplayError`]
+pub fn replay(capsule: &Capsule) -> Result<Replayed, ReplayError> {
+    let scenario = scenario::parse(&capsule.scenario, &capsule.scenario_text)?;
+    let by_name = |name: &String| Mutant::by_name(name).ok_or_else(|| ReplayError::Mutant(name.clone()));
+    let mutant = capsule.mutant.as_ref().map(by_name).transpose()?;
+    let options = RunOptions { tape: capsule.tape.clone(), mutant, trace: true, record: true, ..RunOptions::default() };
+    let run = run_guarded(&scenario, capsule.seed, &options)?;
+    let environment_differences = capsule.environment.differences(&Environment::current());
+    let found = run.violation.as_ref().map(Violation::fingerprint);
+    let replay = match found {
+        Some(found) if found == capsule.failure.fingerprint => Replay::Reproduced,
+        _ if !environment_differences.is_empty() => Replay::Stale,
+        Some(_) => Replay::Other,
+        None => Replay::Vanished,
+    };
+    Ok(Replayed {
+        replay,
+        violation: run.violation.clone(),
+        decisions: run.log.compare(&capsule.decisions),
+        is_digest_same: format!("{:032x}", run.digest) == capsule.digest,
+        environment_differences,
+        run,
+    })
+}

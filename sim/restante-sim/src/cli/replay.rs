@@ -1,0 +1,56 @@
+//! `replay`: one capsule or one seed.
+
+use std::path::Path;
+
+use restante_sim::campaign::{Verdict, run_guarded};
+use restante_sim::capsule::{self, Capsule, CapsuleError};
+use restante_sim::{Mutant, RunOptions, RunResult};
+
+use super::Failed;
+use super::args::ReplayArgs;
+use super::output::Output;
+use super::targets::target;
+use crate::report::ReplayReport;
+
+pub(super) fn replay(args: &ReplayArgs, output: &mut Output) -> Result<Verdict, Failed> {
+    match args.seed {
+        Some(seed) => replay_seed(args, seed, output),
+        None => replay_capsule(args, output),
+    }
+}
+
+fn replay_seed(args: &ReplayArgs, seed: u64, output: &mut Output) -> Result<Verdict, Failed> {
+    let target = target(args.target.clone())?;
+    let options = RunOptions { mutant: args.mutant, trace: args.trace, ..RunOptions::default() };
+    let run = run_guarded(&target.scenario, seed, &options)
+        .map_err(|error| Failed { verdict: Verdict::Harness, message: error.to_string() })?;
+    let report = ReplayReport::of_seed(&target.source, seed, args.mutant.map(Mutant::name), &run, args.trace && args.json);
+    show(args, &report, &run, output);
+    Ok(if run.violation.is_some() { Verdict::Violated } else { Verdict::Pass })
+}
+
+fn replay_capsule(args: &ReplayArgs, output: &mut Output) -> Result<Verdict, Failed> {
+    let capsule = Capsule::read(Path::new(&args.target)).map_err(|error| {
+        let verdict = match error {
+            CapsuleError::Unreadable { .. } | CapsuleError::Malformed { .. } => Verdict::Usage,
+            CapsuleError::Newer { .. } => Verdict::Stale,
+        };
+        Failed { verdict, message: error.to_string() }
+    })?;
+    let replayed = capsule::replay(&capsule)
+        .map_err(|error| Failed { verdict: error.verdict(), message: format!("{}: {error}", args.target) })?;
+    let report = ReplayReport::of_capsule(&capsule, &replayed, args.trace && args.json);
+    show(args, &report, &replayed.run, output);
+    Ok(replayed.verdict())
+}
+
+fn show(args: &ReplayArgs, report: &ReplayReport, run: &RunResult, output: &mut Output) {
+    if args.json {
+        output.json(report);
+        return;
+    }
+    if args.trace {
+        output.text(&run.trace.render());
+    }
+    output.text(&report.text(run.violation.as_ref()));
+}

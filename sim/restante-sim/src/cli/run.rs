@@ -1,0 +1,75 @@
+//! `run`: a campaign.
+
+use restante_sim::campaign::{self, Outcome, Plan, Verdict};
+use restante_sim::scenario;
+
+use super::Failed;
+use super::args::{RunArgs, RunFlags, jobs};
+use super::output::{Output, complain, note};
+use super::progress::Progress;
+use super::targets::targets;
+use crate::report::{self, Written};
+
+/// Seeds of each scenario when nothing else is said.
+const SEEDS: u64 = 200;
+/// Seeds to look for a planted bug in.
+const SEEDS_WITH_MUTANT: u64 = 1_000;
+
+pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<Verdict, Failed> {
+    let plan = plan(args)?;
+    let is_over_time = plan.time_budget.is_some() && plan.seeds_count.is_none();
+    let runs = plan.seeds_count.map(|count| count.saturating_mul(plan.targets.len() as u64));
+    let mutant = plan.mutant;
+    let progress = Progress::new(runs);
+    let outcome = campaign::run(plan, &progress);
+    progress.end();
+    let written = write_capsules(&args.flags, &outcome);
+    let is_unwritten = written.iter().any(|written| matches!(written, Written::Not { .. }));
+    let verdict = outcome.verdict().worst(if is_unwritten { Verdict::Harness } else { Verdict::Pass });
+    let report = report::RunReport::new(&outcome, &written, mutant, verdict);
+    if args.flags.json {
+        output.json(&report);
+    } else {
+        output.text(&report::run_text(&outcome, &report, output.is_terminal()));
+        note(&report::speed_text(&report.timing, is_over_time));
+    }
+    Ok(verdict)
+}
+
+fn plan(args: &RunArgs) -> Result<Plan, Failed> {
+    let flags = &args.flags;
+    let targets = match (args.scenarios.is_empty(), flags.mutant) {
+        (true, Some(mutant)) => targets([mutant.scenario()])?,
+        (true, None) => targets(scenario::builtin_names())?,
+        (false, _) => targets(args.scenarios.iter().map(String::as_str))?,
+    };
+    let default = match (flags.seed, flags.mutant, flags.time_budget) {
+        (_, _, Some(_)) => None,
+        (Some(_), ..) => Some(1),
+        (None, Some(_), None) => Some(SEEDS_WITH_MUTANT),
+        (None, None, None) => Some(SEEDS),
+    };
+    Ok(Plan {
+        targets,
+        first_seed: flags.seed.unwrap_or(1),
+        seeds_count: flags.seeds.or(default),
+        jobs: jobs(flags.jobs),
+        time_budget: flags.time_budget,
+        failures_max: flags.max_failures,
+        mutant: flags.mutant,
+    })
+}
+
+/// One for each failure, in their order.
+fn write_capsules(flags: &RunFlags, outcome: &Outcome) -> Vec<Written> {
+    let failures = outcome.scenarios.iter().flat_map(|scenario| &scenario.failures);
+    failures
+        .map(|failure| match failure.capsule.write_into(&flags.out) {
+            Ok(path) => Written::To(path),
+            Err(error) => {
+                complain(&error.to_string());
+                Written::Not { why: error.to_string() }
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,29 @@
+//! What a person or a program gets to read: the same facts as text and as JSON.
+//!
+//! Everything is the same for the same work, except `timing`, which is kept apart.
+
+mod mutants;
+mod replay;
+mod run_json;
+mod run_text;
+mod text;
+
+use std::path::PathBuf;
+
+pub(crate) use mutants::{MutantReport, MutantsReport};
+pub(crate) use replay::ReplayReport;
+pub(crate) use run_json::{RunReport, Timing};
+pub(crate) use run_text::{run_text, speed_text};
+pub(crate) use text::{found_text, list_of, quoted, table};
+
+/// What became of a failure's capsule.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It was written to this file.
+    To(PathBuf),
+    /// It could not be written.
+    Not {
+        /// Why.
+        why: String,
+    },
+}

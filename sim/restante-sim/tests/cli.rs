@@ -1,0 +1,297 @@
+//! The built command, driven from outside: exit codes, messages, capsules, determinism.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SMALL: &str = r#"
+why = "Small, for tests."
+[world]
+heal_at = "5s"
+[workload]
+producers = 1
+sends_count = 3
+[faults.network]
+lost_response = "10%"
+"#;
+
+/// A folder to run the command in.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self { folder: tempfile::tempdir().expect("a temporary folder") };
+        bench.file("small.toml", SMALL);
+        bench
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).expect("the folder is writable");
+        path
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_restante-sim"));
+        command.args(args).current_dir(self.folder.path());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the command starts")
+    }
+
+    /// Runs, expects the exit code, and returns standard output and standard error.
+    #[track_caller]
+    fn expect(&self, code: i32, args: &[&str]) -> (String, String) {
+        let output = self.run(args);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{args:?}\n{stdout}\n{stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        (stdout, stderr)
+    }
+
+    /// The same, with JSON alone on standard output.
+    #[track_caller]
+    fn json(&self, code: i32, args: &[&str]) -> Value {
+        let (stdout, _) = self.expect(code, args);
+        serde_json::from_str(&stdout).expect("standard output is one JSON document")
+    }
+
+    /// Catches the planted bug in the small scenario; returns the report of the failure.
+    fn caught(&self) -> Value {
+        let report = self.json(1, &["run", "small.toml", "--mutant", "acknowledged-as-failed", "--jobs", "2", "--json"]);
+        let failures = report["failures"].as_array().expect("a list");
+        assert_eq!(failures.len(), 1);
+        failures[0].clone()
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text"))
+}
+
+#[test]
+fn wrong_calls_are_usage_errors_that_say_what_is_wrong() {
+    let bench = Bench::new();
+    bench.file("broken.toml", "why = \"w\"\n[world]\nheal_at = \"soon\"\n");
+    bench.file("unknown.toml", "why = \"w\"\n\n  [wrld]\n");
+    for (args, wants) in [
+        (&["run", "no/such"][..], "no/such"),
+        (&["run", "broken.toml"], "broken.toml:3:11: "),
+        (&["run", "unknown.toml"], "unknown.toml:3:4: "),
+        (&["run", "--no-such"], "--no-such"),
+        (&["rnu"], "run"),
+        (&["run", "--mutant", "fence-restart"], "fence-restarts"),
+        (&["run", "--seeds", "0"], "--seeds"),
+        (&["run", "--seeds", "many"], "--seeds"),
+        (&["run", "--jobs", "0"], "--jobs"),
+        (&["run", "--max-failures", "0"], "--max-failures"),
+        (&["run", "--time-budget", "60"], "1500ms, 90s, 10m or 2h"),
+        (&["replay"], "CAPSULE"),
+        (&["replay", "no-such.json"], "no-such.json: cannot be read"),
+        (&["replay", "small.toml"], "small.toml: not a capsule"),
+        (&["replay", "--seed", "1", "no/such"], "no/such"),
+        (&["replay", "x.json", "--mutant", "fence-restarts"], "--seed"),
+        (&["mutants", "no-such"], "no-such"),
+    ] {
+        let (stdout, stderr) = bench.expect(2, args);
+        assert!(stderr.contains(wants), "{args:?} says {stderr}");
+        assert_eq!(stdout, "", "{args:?}");
+    }
+    bench.expect(0, &["--help"]);
+    bench.expect(0, &["run", "--help"]);
+    bench.expect(0, &["--version"]);
+}
+
+#[test]
+fn a_planted_bug_becomes_a_capsule_that_replays_to_the_same_violation() {
+    let bench = Bench::new();
+    let failure = bench.caught();
+    let (fingerprint, path) = (text(&failure["fingerprint"]), text(&failure["capsule_path"]));
+    assert_eq!(text(&failure["property"]), "acknowledged-is-not-retried");
+    assert!(fingerprint.starts_with("acknowledged-is-not-retried "));
+    assert_eq!(path, format!("out/small-{}-acknowledged-as-failed.json", failure["seed"]));
+
+    let replayed = bench.json(1, &["replay", path, "--json"]);
+    assert_eq!(text(&replayed["schema"]), "restante-sim/replay/1");
+    assert_eq!(text(&replayed["violation"]["fingerprint"]), fingerprint);
+    assert_eq!(text(&replayed["capsule"]["outcome"]), "reproduced");
+    let decisions = &replayed["capsule"]["decisions"];
+    assert!(decisions["recorded"].as_u64() > Some(0));
+    assert_eq!((&decisions["matched"], &decisions["made"]), (&decisions["recorded"], &decisions["recorded"]));
+
+    let (shown, _) = bench.expect(1, &["replay", path]);
+    let all = format!("{0} of {0} decisions matched", decisions["recorded"]);
+    assert!(shown.contains(fingerprint) && shown.contains(&all), "{shown}");
+
+    // The command that the report names does it too.
+    let by_seed = text(failure["replay"].as_array().and_then(|commands| commands.last()).expect("a command"));
+    let args: Vec<&str> = by_seed.strip_prefix("cargo run --release -- ").expect("a command").split(' ').collect();
+    let (shown, _) = bench.expect(1, &args);
+    assert!(shown.contains(fingerprint), "{shown}");
+    // Without the bug the seed passes.
+    bench.expect(0, &args[..args.len() - 2]);
+}
+
+#[test]
+fn capsules_of_other_versions_and_damaged_ones_are_told_apart() {
+    let bench = Bench::new();
+    let path = text(&bench.caught()["capsule_path"]).to_owned();
+    let capsule: Value =
+        serde_json::from_str(&fs::read_to_string(bench.folder.path().join(path)).expect("it is there")).expect("JSON");
+    let changed = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut capsule = capsule.clone();
+        change(&mut capsule);
+        bench.file(name, &capsule.to_string());
+    };
+    changed("newer.json", &|capsule| capsule["schema"] = "restante-capsule/2".into());
+    changed("other.json", &|capsule| capsule["schema"] = "something/1".into());
+    changed("extra.json", &|capsule| capsule["surprise"] = 1.into());
+    changed("healed.json", &|capsule| capsule["mutant"] = Value::Null);
+    changed("stale.json", &|capsule| {
+        capsule["mutant"] = Value::Null;
+        capsule["environment"]["version"] = "0.0.1".into();
+    });
+    changed("gone.json", &|capsule| capsule["mutant"] = "no-such-bug".into());
+    changed("another.json", &|capsule| capsule["failure"]["fingerprint"] = "lane-order entry=A1".into());
+    for (name, code, wants) in [
+        ("newer.json", 7, "restante-capsule/2"),
+        ("other.json", 2, "something/1"),
+        ("extra.json", 2, "surprise"),
+        ("gone.json", 7, "no-such-bug"),
+    ] {
+        let (_, stderr) = bench.expect(code, &["replay", name]);
+        assert!(stderr.contains(name) && stderr.contains(wants) && stderr.lines().count() == 1, "{stderr}");
+    }
+    let (stdout, _) = bench.expect(7, &["replay", "stale.json"]);
+    assert!(stdout.contains("version: 0.0.1 -> "), "{stdout}");
+    let (stdout, _) = bench.expect(3, &["replay", "healed.json"]);
+    assert!(stdout.contains("did not come back"), "{stdout}");
+    let (stdout, _) = bench.expect(1, &["replay", "another.json"]);
+    assert!(stdout.contains("lane-order entry=A1") && stdout.contains("acknowledged-is-not-retried "), "{stdout}");
+}
+
+#[test]
+fn what_cannot_be_written_is_printed() {
+    let bench = Bench::new();
+    bench.file("file", "in the way");
+    let args = ["run", "small.toml", "--mutant", "acknowledged-as-failed", "--out", "file/inside"];
+    let (stdout, stderr) = bench.expect(4, &args);
+    assert_eq!(stderr.lines().filter(|line| line.contains("file/inside") && line.starts_with("error: ")).count(), 1, "{stderr}");
+    let capsule = &stdout[stdout.find("capsule:\n{").expect("the capsule is printed") + 9..];
+    let capsule = &capsule[..capsule.find("\n}\n").expect("whole") + 2];
+    let path = bench.file("rescued.json", capsule);
+    bench.expect(1, &["replay", path.to_str().expect("a plain path")]);
+    let report = bench.json(4, &[&args[..], &["--json"]].concat());
+    assert_eq!(text(&report["failures"][0]["capsule"]["schema"]), "restante-capsule/1");
+}
+
+#[test]
+fn the_outcome_does_not_depend_on_the_threads() {
+    let bench = Bench::new();
+    bench.file("other.toml", SMALL);
+    let report = |jobs: &str, more: &[&str], code| {
+        let mut report = bench.json(code, &[&["run", "small.toml", "other.toml", "--json", "--jobs", jobs], more].concat());
+        assert_eq!(text(&report["schema"]), "restante-sim/run/1");
+        report.as_object_mut().and_then(|report| report.remove("timing")).expect("timing is kept apart");
+        report
+    };
+    let one = report("1", &["--seeds", "20"], 0);
+    assert_eq!(one, report("2", &["--seeds", "20"], 0));
+    assert_eq!(one["totals"]["runs"], 40);
+    assert_eq!(one["scenarios"][0]["digest"], one["scenarios"][1]["digest"]);
+    let failing = ["--mutant", "acknowledged-as-failed", "--max-failures", "3"];
+    let one = report("1", &failing, 1);
+    assert_eq!(one, report("3", &failing, 1));
+    assert_eq!(one["scenarios"][0]["failing_seeds"].as_array().map(Vec::len), Some(3));
+    // Text is the same too, all of it.
+    let shown = |jobs: &str| bench.expect(0, &["run", "small.toml", "--seeds", "5", "--jobs", jobs]).0;
+    assert_eq!(shown("1"), shown("2"));
+}
+
+#[test]
+fn traces_are_the_same_in_two_processes() {
+    let bench = Bench::new();
+    let trace = || bench.expect(0, &["replay", "--seed", "7", "small.toml", "--trace"]).0;
+    let one = trace();
+    assert!(one.lines().count() > 50);
+    assert_eq!(one, trace());
+    let as_json = bench.json(0, &["replay", "--seed", "7", "small.toml", "--trace", "--json"]);
+    let rows: Vec<&str> = as_json["trace"].as_array().expect("rows").iter().map(text).collect();
+    assert_eq!(rows, one.lines().take(rows.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_budget_is_kept_and_unfinished_work_is_not_green() {
+    let bench = Bench::new();
+    let report = bench.json(6, &["run", "small.toml", "--seeds", "1000000", "--time-budget", "300ms", "--json"]);
+    assert_eq!(text(&report["verdict"]), "unfinished");
+    assert!(report["totals"]["runs"].as_u64() > Some(0));
+    // Sixty scenarios, and time for none: not even the floor is reached.
+    let names: Vec<String> = (0..60).map(|n| format!("many-{n}.toml")).collect();
+    names.iter().for_each(|name| drop(bench.file(name, SMALL)));
+    let mut args = vec!["run", "--time-budget", "1ms", "--jobs", "1"];
+    args.extend(names.iter().map(String::as_str));
+    bench.expect(6, &args);
+}
+
+#[test]
+fn runs_that_prove_nothing_are_vacuous() {
+    let bench = Bench::new();
+    let quiet = SMALL.replace("lost_response = \"10%\"", "dns = \"0.0001%\"") + "[expect]\nsometimes = [\"quarantined\"]\n";
+    bench.file("quiet.toml", &quiet);
+    let (stdout, _) = bench.expect(5, &["run", "quiet.toml", "--seeds", "50"]);
+    assert!(stdout.contains("vacuous: quiet.toml: the fault network.dns is enabled and was never asked for"), "{stdout}");
+    assert!(stdout.contains("vacuous: quiet.toml: the state quarantined was expected and never reached"), "{stdout}");
+    // A few seeds are not judged as a set.
+    bench.expect(0, &["run", "quiet.toml", "--seeds", "3"]);
+}
+
+#[test]
+fn planted_bugs_are_measured_and_everything_is_listed() {
+    let bench = Bench::new();
+    let report = bench.json(0, &["mutants", "acknowledged-as-failed", "--seeds", "8", "--json"]);
+    assert_eq!(text(&report["schema"]), "restante-sim/mutants/1");
+    assert_eq!(report["mutants"][0]["hunt"]["passes_without"], true);
+    assert!(report["mutants"][0]["hunt"]["caught_at_seed"].as_u64() <= Some(8));
+    let listed = bench.json(0, &["list", "--json"]);
+    assert_eq!(text(&listed["schema"]), "restante-sim/list/1");
+    let (shown, _) = bench.expect(0, &["list"]);
+    for list in ["scenarios", "properties", "mutants"] {
+        let names = listed[list].as_array().expect("a list");
+        assert!(!names.is_empty() && names.iter().all(|item| shown.contains(text(&item["name"]))), "{list}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_reader_that_goes_away_is_no_trouble() {
+    let bench = Bench::new();
+    let mut child = bench
+        .command(&["replay", "--seed", "7", "small.toml", "--trace"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn capsules_go_where_they_are_sent() {
+    let bench = Bench::new();
+    bench.expect(1, &["run", "./small.toml", "--mutant", "acknowledged-as-failed", "--out", "a/b"]);
+    let folder = bench.folder.path().join(Path::new("a/b"));
+    let names: Vec<_> = fs::read_dir(folder).expect("the folder was made").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(names.len(), 1);
+    assert!(names[0].to_string_lossy().starts_with("small-"), "{names:?}");
+}
