@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Tests only; see `all/`.

@@ -40,17 +40,29 @@ pub struct HarnessError {
 ///
 /// [`HarnessError`] when the simulator notices a mistake of its own.
 pub fn run_guarded(scenario: &Scenario, seed: u64, options: &RunOptions) -> Result<RunResult, HarnessError> {
-    quieten_guarded_panics();
-    let was_guarded = IS_GUARDED.replace(true);
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| World::run(scenario, seed, options)));
-    IS_GUARDED.set(was_guarded);
-    outcome.or_else(|payload| {
-        let (message, place) = (message_of(payload.as_ref()), PLACE.take());
+    caught(|| World::run(scenario, seed, options)).or_else(|Panic { message, place }| {
         if message.starts_with(HARNESS) {
             return Err(HarnessError { scenario: scenario.name.clone(), seed, message, place });
         }
         Ok(panicked(seed, options, &message, &place))
     })
+}
+
+/// A panic that was caught.
+#[derive(PartialEq, Eq, Debug)]
+struct Panic {
+    message: String,
+    /// File, from its crate's folder on, and line.
+    place: String,
+}
+
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
+    quieten_guarded_panics();
+    let was_guarded = IS_GUARDED.replace(true);
+    // What a run works on dies with it; nothing half-changed is left to be seen.
+    let outcome = panic::catch_unwind(AssertUnwindSafe(run));
+    IS_GUARDED.set(was_guarded);
+    outcome.map_err(|payload| Panic { message: message_of(payload.as_ref()), place: PLACE.take() })
 }
 
 /// Panics of guarded runs say nothing on standard error; all others say what they always do.
@@ -193,7 +205,47 @@ fn first_difference(one: &Trace, other: &Trace) -> Difference {
 mod tests {
     use restante_engine::{SimTime, Trace, TraceRow};
 
-    use super::{Difference, first_difference, message_of, short};
+    use super::{
+        Difference, Divergence, HARNESS, caught, divergence, first_difference, message_of, panicked, run_guarded, short,
+    };
+    use crate::{RunOptions, scenario};
+
+    #[test]
+    fn a_panic_is_caught_and_placed() {
+        assert_eq!(caught(|| 7), Ok(7));
+        let panic = caught(|| panic!("{HARNESS} it is {}", "mine")).expect_err("it panics");
+        assert_eq!(panic.message, "harness error: it is mine");
+        assert!(
+            panic.place.starts_with("src/campaign/guard.rs:") || panic.place.contains("/src/campaign/guard.rs:"),
+            "{}",
+            panic.place
+        );
+        let nested = caught(|| caught(|| panic!("inner")).is_err());
+        assert_eq!(nested, Ok(true));
+    }
+
+    #[test]
+    fn a_panic_is_a_violation_whose_fingerprint_has_no_line() {
+        let options = RunOptions { trace: true, ..RunOptions::default() };
+        let run = panicked(7, &options, "index out of bounds", "restante-core/src/lane.rs:31");
+        let fingerprint = run.violation.expect("a violation").fingerprint();
+        assert_eq!(fingerprint, "does-not-panic in=restante-core/src/lane.rs message=index out of bounds");
+        assert!(run.trace.render().contains("restante-core/src/lane.rs:31: index out of bounds"));
+    }
+
+    #[test]
+    fn a_run_that_does_something_else_is_noticed() {
+        let text = "why = \"w\"\n[workload]\nproducers = 1\nsends_count = 1";
+        let scenario = scenario::parse("small", text).expect("it is a scenario");
+        let options = RunOptions::default();
+        let mut run = run_guarded(&scenario, 3, &options).expect("it runs");
+        assert_eq!(divergence(&scenario, 3, &options, &run), Ok(None));
+        run.digest ^= 1;
+        let found = divergence(&scenario, 3, &options, &run).expect("it runs").expect("it differs");
+        let (first, second) = (run.digest, run.digest ^ 1);
+        let difference = Difference::NotInTrace;
+        assert_eq!(found, Divergence { scenario: "small".into(), seed: 3, first, second, difference });
+    }
 
     fn trace(details: &[&str]) -> Trace {
         let mut trace = Trace::all();

@@ -49,10 +49,17 @@ fn plan(args: &RunArgs) -> Result<Plan, Failed> {
         (None, Some(_), None) => Some(SEEDS_WITH_MUTANT),
         (None, None, None) => Some(SEEDS),
     };
+    let (first_seed, seeds_count) = (flags.seed.unwrap_or(1), flags.seeds.or(default));
+    if first_seed.checked_add(seeds_count.unwrap_or(1) - 1).is_none() {
+        return Err(Failed::usage(format!(
+            "the seeds from {first_seed} on end at {}: give a smaller --seeds or --seed",
+            u64::MAX
+        )));
+    }
     Ok(Plan {
         targets,
-        first_seed: flags.seed.unwrap_or(1),
-        seeds_count: flags.seeds.or(default),
+        first_seed,
+        seeds_count,
         jobs: jobs(flags.jobs),
         time_budget: flags.time_budget,
         failures_max: flags.max_failures,

@@ -1,0 +1,218 @@
+//! The capsule and its file.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use restante_engine::{DecisionRecord, SimTime, Tape, TapeEntry, Violation};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use super::Environment;
+use crate::campaign::{Difference, Divergence, FailedSeed, HarnessError, Target, divergence, run_guarded};
+use crate::{Mutant, PROPERTIES, RunOptions, RunResult};
+
+/// Name of the schema; a number follows.
+const SCHEMA_NAME: &str = "restante-capsule/";
+/// Number of the schema that this version reads and writes.
+const SCHEMA_NUMBER: u32 = 1;
+
+/// A violation, to be seen again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capsule {
+    /// `restante-capsule/1`.
+    pub schema: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Text of the scenario.
+    pub scenario_text: String,
+    /// The seed.
+    pub seed: u64,
+    /// Overrides of single decisions.
+    pub tape: Tape,
+    /// Name of the planted bug, if there was one.
+    pub mutant: Option<String>,
+    /// What made the capsule.
+    pub environment: Environment,
+    /// The violation.
+    pub failure: FailureNote,
+    /// Digest of the run, 32 hexadecimal digits.
+    pub digest: String,
+    /// The decisions that were not benign, by name.
+    pub fired: Vec<TapeEntry>,
+    /// All decisions, to compare with.
+    pub decisions: DecisionRecord,
+}
+
+/// What was violated.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureNote {
+    /// Name of the property.
+    pub property: String,
+    /// What it promises.
+    pub sentence: String,
+    /// The property and who took part, by alias.
+    pub fingerprint: String,
+    /// When it was noticed, in simulated microseconds.
+    pub at_us: SimTime,
+}
+
+/// Why a violation did not become a capsule.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum CaptureError {
+    /// It did not happen again.
+    #[error(transparent)]
+    Diverged(Box<Divergence>),
+    /// The simulator failed.
+    #[error(transparent)]
+    Harness(Box<HarnessError>),
+}
+
+/// Why a file is not a usable capsule.
+#[derive(Debug, Error)]
+pub enum CapsuleError {
+    /// It cannot be read.
+    #[error("{}: cannot be read: {source}; give the path of a capsule, or a scenario with --seed", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not a capsule.
+    #[error("{}: not a capsule: {message}", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// It is a capsule of a later version.
+    #[error("{}: its schema is {schema} and this version reads up to {SCHEMA_NAME}{SCHEMA_NUMBER}; replay it with a newer restante-sim", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        schema: String,
+    },
+}
+
+/// Why a capsule could not be written.
+#[derive(Debug, Error)]
+#[error("{}: the capsule cannot be written: {source}; name a writable folder with --out", .path.display())]
+pub struct WriteError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+impl Capsule {
+    /// Runs the failed seed again, recorded and traced, and makes a capsule of it.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Diverged`] when it does something else this time.
+    pub fn capture(
+        target: &Target,
+        failed: &FailedSeed,
+        mutant: Option<Mutant>,
+    ) -> Result<(Self, RunResult, Violation), CaptureError> {
+        let harness = |error| CaptureError::Harness(Box::new(error));
+        let options = RunOptions { mutant, trace: true, record: true, ..RunOptions::default() };
+        let run = run_guarded(&target.scenario, failed.seed, &options).map_err(harness)?;
+        let violation = match &run.violation {
+            Some(violation) if violation.fingerprint() == failed.fingerprint && run.digest == failed.digest => violation.clone(),
+            _ => {
+                // The first run is only known by its digest; a comparison of later ones may show where they part.
+                let found = divergence(&target.scenario, failed.seed, &options, &run).map_err(harness)?;
+                let difference = found.map_or(Difference::NotInTrace, |found| found.difference);
+                let (scenario, seed) = (target.scenario.name.clone(), failed.seed);
+                let divergence = Divergence { scenario, seed, first: failed.digest, second: run.digest, difference };
+                return Err(CaptureError::Diverged(Box::new(divergence)));
+            }
+        };
+        Ok((Self::of(target, failed.seed, mutant, &run, &violation), run, violation))
+    }
+
+    fn of(target: &Target, seed: u64, mutant: Option<Mutant>, run: &RunResult, violation: &Violation) -> Self {
+        Self {
+            schema: format!("{SCHEMA_NAME}{SCHEMA_NUMBER}"),
+            scenario: target.scenario.name.clone(),
+            scenario_text: target.text.clone(),
+            seed,
+            tape: Tape::new(),
+            mutant: mutant.map(|mutant| mutant.name().to_owned()),
+            environment: Environment::current(),
+            failure: FailureNote {
+                property: violation.property.into(),
+                sentence: sentence_of(violation.property).into(),
+                fingerprint: violation.fingerprint(),
+                at_us: violation.at,
+            },
+            digest: format!("{:032x}", run.digest),
+            fired: run.log.fired().to_vec(),
+            decisions: run.log.record(),
+        }
+    }
+
+    /// The capsule as JSON.
+    pub fn to_json(&self) -> String {
+        // Only a map with keys that are no text cannot be written, and a capsule has no maps.
+        serde_json::to_string_pretty(self).expect("a capsule is always JSON")
+    }
+
+    /// Reads a capsule from the text of the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`CapsuleError::Malformed`] and [`CapsuleError::Newer`]
+    pub fn from_json(path: &Path, text: &str) -> Result<Self, CapsuleError> {
+        let malformed = |message: String| CapsuleError::Malformed { path: path.to_owned(), message };
+        let value: Value = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default().to_owned();
+        match schema.strip_prefix(SCHEMA_NAME).and_then(|number| number.parse::<u32>().ok()) {
+            Some(SCHEMA_NUMBER) => {}
+            Some(number) if number > SCHEMA_NUMBER => return Err(CapsuleError::Newer { path: path.to_owned(), schema }),
+            _ => return Err(malformed(format!("its schema has to be {SCHEMA_NAME}{SCHEMA_NUMBER}, and is {schema:?}"))),
+        }
+        serde_json::from_str(text).map_err(|error| malformed(error.to_string()))
+    }
+
+    /// Reads the capsule at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`CapsuleError`]
+    pub fn read(path: &Path) -> Result<Self, CapsuleError> {
+        let text = fs::read_to_string(path).map_err(|source| CapsuleError::Unreadable { path: path.to_owned(), source })?;
+        Self::from_json(path, &text)
+    }
+
+    /// `<scenario>-<seed>[-<planted bug>].json`, with only letters, digits, `.`, `_` and `-`.
+    pub fn file_name(&self) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let plain: String = self.scenario.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+        let mutant = self.mutant.as_ref().map_or(String::new(), |mutant| format!("-{mutant}"));
+        format!("{}-{}{mutant}.json", plain.trim_start_matches(['.', '-']), self.seed)
+    }
+
+    /// Writes the capsule into `folder`, which is made if need be; returns its path.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn write_into(&self, folder: &Path) -> Result<PathBuf, WriteError> {
+        fs::create_dir_all(folder).map_err(|source| WriteError { path: folder.to_owned(), source })?;
+        let path = folder.join(self.file_name());
+        fs::write(&path, self.to_json() + "\n").map_err(|source| WriteError { path: path.clone(), source })?;
+        Ok(path)
+    }
+}
+
+/// What the property promises.
+pub fn sentence_of(property: &str) -> &'static str {
+    PROPERTIES.iter().find(|known| known.name == property).map_or("", |known| known.sentence)
+}
