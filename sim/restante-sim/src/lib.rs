@@ -1,6 +1,6 @@
 //! The delivery backlog under simulation.
 //!
-//! A [`scenario`](crate::scenario) describes a world and its faults; [`world`](crate::World) runs the production machines of
+//! A [`scenario`] describes a world and its faults; [`world`](crate::World) runs the production machines of
 //! `restante-core` in it, every difference decided by key; the auditor checks the properties ([`PROPERTIES`]) against what
 //! really happened; a [`Mutant`] is a planted bug that one of them must find.
 //! A [`campaign`] runs many seeds and comes to one verdict; a [`capsule`] holds a violation, to be seen again.

@@ -6,7 +6,7 @@
 use restante_core::atoms::{Bytes, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, Failure, PostResult, Reply, RunReport, SendError};
-use restante_core::record::{Entry, Intake, Lease, Quarantined, Record};
+use restante_core::record::{Body, DueRow, Entry, Intake, Lease, Pointer, Quarantined, Record};
 use restante_core::{Effect, Env, Subject};
 use restante_engine::SimTime;
 use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write};
@@ -84,12 +84,58 @@ mutants! {
         "The sweep takes every send for one without members.";
     MoreFromShortBatch "more-from-short-batch" trips "no-more-means-none" in "faults/cron-only":
         "A run that processed fewer than its limit says that nothing is left.";
+    AcceptReplayed "accept-replayed" trips "settled-stays-settled" in "smoke/plain":
+        "The entries of an accept are written once more, seconds later.";
+    RecipientLost "recipient-lost" trips "recipients-are-conserved" in "smoke/plain":
+        "An accept of several recipients forgets the last one.";
+    PayloadTruncated "payload-truncated" trips "payload-arrives-whole" in "smoke/plain":
+        "An accept loses the last byte of the payload.";
+    UnknownTakenAsUnsent "unknown-taken-as-unsent" trips "one-post-per-token" in "faults/network":
+        "A POST of unknown outcome is taken for one that never began.";
+    GateTrustsLease "gate-trusts-lease" trips "post-begins-under-lease" in "faults/slow-answers":
+        "The gate takes every lease for a long one.";
+    WakeEndsLease "wake-ends-lease" trips "lease-is-exclusive" in "faults/wakes":
+        "A wake of a leased entry ends its lease at once.";
+    SettleNotCommitted "settle-not-committed" trips "settled-is-settled" in "smoke/plain":
+        "A terminal settle commits its checks and none of its writes.";
+    SettleUnchecked "settle-unchecked" trips "writes-keep-their-rules" in "smoke/plain":
+        "A settle is planned without its check of the entry.";
+    NeverIdle "never-idle" trips "ends-within-its-events" in "smoke/plain":
+        "A worker that found nothing looks again at once.";
+    Panics "panics" trips "does-not-panic" in "smoke/plain":
+        "A settle panics.";
 }
 
 impl Mutant {
     /// The mutant of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|mutant| mutant.name() == name)
+    }
+
+    /// What a machine has planned, before the world looks at it.
+    pub(crate) fn on_planned(self, about: &About, txn: &mut Txn, env: &Env) {
+        match (self, about.what) {
+            (Self::SettleUnchecked, "settle") => txn.checks.retain(|check| !is_own(about, &check.key, env)),
+            (Self::Panics, "settle") => panic!("planted"),
+            _ => {}
+        }
+    }
+
+    /// How long a machine is about to wait.
+    pub(crate) fn on_sleep(self, about: &About, ms: &mut u64) {
+        if self == Self::NeverIdle && about.what == "idle" {
+            *ms = 1;
+        }
+    }
+
+    /// What happens again, unasked, after this was committed: after how long, and which writes.
+    pub(crate) fn replayed(self, about: &About, txn: &Txn, env: &Env) -> Option<(u64, Txn)> {
+        if self != Self::AcceptReplayed || about.what != "accept" {
+            return None;
+        }
+        let mut again = Txn { checks: Vec::new(), writes: txn.writes.clone() };
+        again.writes.retain(|write| matches!(env.keys.kind_of(&write.key), Some(Kind::Entry | Kind::DueRow | Kind::Pointer)));
+        Some((8_000, again))
     }
 
     /// What a machine is about to commit.
@@ -110,6 +156,32 @@ impl Mutant {
             (Self::CountersNotWritten, "settle") => drop_writes(txn, env, Kind::Counters),
             (Self::DropUnrecorded, "settle") => drop_writes(txn, env, Kind::DeadLetter),
             (Self::SuccessorActiveEarly, "accept") => activate_successors(txn, env),
+            (Self::RecipientLost, "accept") => lose_last_recipient(txn, env),
+            (Self::PayloadTruncated, "accept") => {
+                for (_, value) in entry_puts(txn, env) {
+                    if let Ok(mut entry) = Entry::decode(value)
+                        && let Body::Inline(bytes) = &entry.body
+                    {
+                        entry.body = Body::Inline(Bytes::from(&bytes.as_slice()[..bytes.len().saturating_sub(1)]));
+                        *value = entry.encode();
+                    }
+                }
+            }
+            (Self::WakeEndsLease, "wake") => {
+                let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                rewrite_own_entry(about, txn, env, |entry| {
+                    if let Some(lease) = &mut entry.lease {
+                        (lease.expires_at, entry.vest_at) = (now, now);
+                    }
+                });
+                index_entries(txn, env);
+            }
+            (Self::SettleNotCommitted, "settle") => {
+                let goes = |write: &Write| write.mutation == Mutation::Delete && is_own(about, &write.key, env);
+                if txn.writes.iter().any(goes) {
+                    txn.writes.clear();
+                }
+            }
             (Self::SuccessorNotActivated, "settle") => {
                 let slot_deleted = |write: &Write| env.keys.kind_of(&write.key) == Some(Kind::LaneSlot);
                 if txn.writes.iter().any(slot_deleted) {
@@ -156,6 +228,11 @@ impl Mutant {
                     }
                 }),
                 (Self::GateIgnoresRetention, "gate", Kind::Entry) => rewrite(record, |entry: &mut Entry| entry.origin = now),
+                (Self::GateTrustsLease, "gate", Kind::Entry) => rewrite(record, |entry: &mut Entry| {
+                    if let Some(lease) = &mut entry.lease {
+                        lease.expires_at = lease.expires_at.plus_ms(3_600_000);
+                    }
+                }),
                 (Self::PauseIgnored, "gate", Kind::Destination) | (Self::MarkerIgnored, "accept", Kind::Marker) => *record = None,
                 (Self::IntakeUnchecked, "accept", Kind::Intake) => rewrite(record, |intake: &mut Intake| intake.open = true),
                 _ => {}
@@ -170,6 +247,9 @@ impl Mutant {
                 if matches!(result, Err(StoreError::Ambiguous(_))) {
                     *result = Err(StoreError::InvalidRequest("planted: taken as failed".into()));
                 }
+            }
+            (Self::UnknownTakenAsUnsent, _, reply @ Reply::Posted { result: PostResult::Unknown, .. }) => {
+                *reply = Reply::PostTooLate;
             }
             (Self::AcknowledgedAsFailed, _, Reply::Posted { result, .. }) => {
                 if let PostResult::Status { code: code @ 202, .. } = result {
@@ -236,18 +316,33 @@ fn drop_writes(txn: &mut Txn, env: &Env, kind: Kind) {
     txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(kind));
 }
 
+fn lose_last_recipient(txn: &mut Txn, env: &Env) {
+    let entries = |write: &Write| env.keys.kind_of(&write.key) == Some(Kind::Entry);
+    if txn.writes.iter().filter(|write| entries(write)).count() < 2 {
+        return;
+    }
+    let Some(at) = txn.writes.iter().rposition(entries) else { return };
+    let Ok(lost) = env.keys.read_entry(Kind::Entry, &txn.writes[at].key) else { return };
+    txn.writes.remove(at);
+    txn.writes.retain(|write| env.keys.read_due(&write.key).map(|due| due.entry) != Ok(lost));
+}
+
 fn activate_successors(txn: &mut Txn, env: &Env) {
+    for (_, value) in entry_puts(txn, env) {
+        if let Ok(entry) = Entry::decode(value) {
+            *value = Entry { active: true, ..entry }.encode();
+        }
+    }
+    index_entries(txn, env);
+}
+
+/// Adds the index rows of every entry that is put.
+fn index_entries(txn: &mut Txn, env: &Env) {
     let mut rows = Vec::new();
     for (key, value) in entry_puts(txn, env) {
-        if let (Ok(mut entry), Ok(id)) = (Entry::decode(value), env.keys.read_entry(Kind::Entry, key))
-            && !entry.active
-        {
-            entry.active = true;
-            *value = entry.encode();
-            let due = restante_core::record::DueRow { lane: entry.lane.clone() }.encode();
-            rows.push((env.keys.due(&entry.destination, entry.vest_at, id), due));
-            let pointer = restante_core::record::Pointer {}.encode();
-            rows.push((env.keys.pointer(&entry.destination, entry.vest_at), pointer));
+        if let (Ok(entry), Ok(id)) = (Entry::decode(value), env.keys.read_entry(Kind::Entry, key)) {
+            rows.push((env.keys.due(&entry.destination, entry.vest_at, id), DueRow { lane: entry.lane.clone() }.encode()));
+            rows.push((env.keys.pointer(&entry.destination, entry.vest_at), Pointer {}.encode()));
         }
     }
     for (key, value) in rows {

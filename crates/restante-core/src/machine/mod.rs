@@ -150,7 +150,7 @@ pub struct About {
     pub subject: Subject,
     /// The fencing token it acts under, 0 where there is none.
     pub fence: Fence,
-    /// How many commits of this operation failed before.
+    /// How many tries of this operation failed before.
     pub tries: u32,
 }
 
@@ -158,7 +158,7 @@ impl crate::atoms::VisitAtoms for LocalTime {
     fn visit_atoms(&mut self, _visitor: &mut dyn crate::atoms::AtomVisitor) {}
 }
 
-/// Where a delivery's bytes and rights come from; kept between claim and settle.
+/// The due row through which a delivery was found.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub(crate) struct DueHint {
     pub(crate) key: crate::keys::DueKey,

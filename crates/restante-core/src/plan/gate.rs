@@ -30,7 +30,7 @@ pub enum GateAnswer {
         /// The least of what the lease leaves, the end of retention and the freshness of this answer.
         post_by: StoreTime,
     },
-    /// Retention ran out: settle as expired.
+    /// Retention ran out: settle as expired (which needs the fencing token, as every settle does).
     Expired,
     /// The lease is too short for a POST: renew it and ask again.
     RenewFirst,
@@ -49,12 +49,12 @@ impl Gate {
         let (now, config) = (p.now(), &p.env.config);
 
         let retention_end = entry.origin.plus_ms(config.max_retention_ms);
-        let Some(lease) = entry.lease.filter(|lease| lease.owner == self.owner && entry.fence == self.fence) else {
-            return Err(Stop::Reject(Rejection::LeaseLost));
-        };
         if now >= retention_end {
             return Ok(Outcome::Gate(GateAnswer::Expired));
         }
+        let Some(lease) = entry.lease.filter(|lease| lease.owner == self.owner && entry.fence == self.fence) else {
+            return Err(Stop::Reject(Rejection::LeaseLost));
+        };
         let lease_leaves =
             lease.expires_at.minus_ms(config.request_timeout_ms + config.lease_margin_ms).minus_ms(config.max_clock_skew_ms);
         if now >= lease_leaves {

@@ -37,6 +37,18 @@ pub enum StrictViolation {
     },
 }
 
+impl StrictViolation {
+    /// The rule that was broken, in a few words that are the same for every key.
+    pub const fn rule(&self) -> &'static str {
+        match self {
+            Self::NotChecked { .. } => "a write that says it is checked is checked",
+            Self::GuardNotChecked { .. } => "a guard record is checked",
+            Self::GuardNotWritten { .. } => "a guard record is written",
+            Self::IdempotentDelete { .. } => "a delete is not idempotent",
+        }
+    }
+}
+
 /// Checks that every write is safe: its own key is checked, or it stands under a guard record that the transaction checks and
 /// writes, or it is an idempotent put.
 ///

@@ -56,10 +56,11 @@ impl Auditor {
 
     fn on_marker(&mut self, value: &Value, before: Option<&Value>, at: SimTime) {
         let accepted = |value: &Value| match Marker::decode(value) {
-            Ok(Marker { state: MarkerState::Accepted { send, .. }, .. }) => Some(send),
+            Ok(Marker { state: MarkerState::Accepted { send, recipient_count, .. }, .. }) => Some((send, recipient_count)),
             _ => None,
         };
-        let Some(id) = accepted(value) else { return };
+        let Some((id, recipient_count)) = accepted(value) else { return };
+        self.recipient_count += i64::from(recipient_count);
         let evidence = vec![("send", SendAlias(id).to_string())];
         if !self.intake_open {
             self.violate(at, "closed-intake-accepts-nothing", evidence.clone());
@@ -134,13 +135,11 @@ impl Auditor {
                 if after.fence <= ghost.fence_max {
                     broken = Some("fence-rises");
                 }
-                if let Some(lease) = before.lease {
-                    // A lost lease explains a repetition of what its sender was told.
-                    ghost.told.remove(&before.fence);
+                if before.lease.is_some() {
                     mark = Some("reclaimed-after-expiry");
-                    if lease.expires_at > now.plus_ms(tolerance_ms) {
-                        broken = broken.or(Some("lease-is-exclusive"));
-                    }
+                }
+                if before.lease.is_some() && ghost.lease.is_some_and(|lease| lease.expires_at > now.plus_ms(tolerance_ms)) {
+                    broken = broken.or(Some("lease-is-exclusive"));
                 }
                 ghost.wake_pending = false;
             }
@@ -170,7 +169,9 @@ impl Auditor {
             _ => {}
         }
         ghost.fence_max = ghost.fence_max.max(after.fence);
-        if let Some(lease) = after.lease {
+        if let Some(lease) = after.lease
+            && matches!(about.what, "claim" | "renew")
+        {
             ghost.lease = Some(GhostLease { fence: after.fence, expires_at: lease.expires_at });
         }
         if !before.active && after.active {

@@ -28,7 +28,7 @@ pub(super) struct GhostEntry {
     pub(super) end: Option<End>,
     /// Highest token of any claim.
     pub(super) fence_max: Fence,
-    /// The latest lease.
+    /// The latest lease, as its claim or renewal granted it.
     pub(super) lease: Option<GhostLease>,
     /// Order key and destination, for a keyed one.
     pub(super) lane: Option<(Arc<str>, Arc<str>)>,
@@ -39,9 +39,9 @@ pub(super) struct GhostEntry {
     pub(super) posted: BTreeSet<Fence>,
     /// Tokens whose POST the destination accepted.
     pub(super) accepted: BTreeSet<Fence>,
-    /// Tokens whose sender was told so while it held the lease, and did not lose it since.
+    /// Tokens whose sender was told so while it held the lease.
     pub(super) told: BTreeSet<Fence>,
-    /// When each token's latest gate read its snapshot.
+    /// When the latest gate read its snapshot, with its token.
     pub(super) gate_read_at: Option<(Fence, StoreTime)>,
     /// The world has rewritten the record: what it says is no longer production's doing.
     pub(super) rewritten: bool,

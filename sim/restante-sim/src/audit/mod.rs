@@ -34,6 +34,8 @@ pub(crate) struct Auditor {
     pub(crate) marks: Marks,
     pub(crate) accepted_count: u64,
     pub(crate) delivered_count: u64,
+    /// Recipients of committed sends, as their markers say.
+    recipient_count: i64,
     entries: BTreeMap<EntryId, GhostEntry>,
     sends: BTreeMap<SendKey, GhostSend>,
     lanes: BTreeMap<(Arc<str>, Arc<str>), GhostLane>,
@@ -60,6 +62,7 @@ impl Auditor {
             marks: Marks::new(),
             accepted_count: 0,
             delivered_count: 0,
+            recipient_count: 0,
             entries: BTreeMap::new(),
             sends: BTreeMap::new(),
             lanes: BTreeMap::new(),
@@ -127,7 +130,11 @@ impl Auditor {
 
     // Workers.
 
-    pub(crate) fn on_ended(&mut self, _entry: EntryId, end: &DeliveryEnd) {
+    pub(crate) fn on_ended(&mut self, entry: EntryId, end: &DeliveryEnd, at: SimTime) {
+        let is_terminal = matches!(end, DeliveryEnd::Settled(Settled::Delivered | Settled::Dropped(_) | Settled::Gone));
+        if is_terminal && self.entries.get(&entry).is_some_and(|ghost| ghost.end.is_none()) {
+            self.violate(at, "settled-is-settled", vec![("entry", EntryAlias(entry).to_string())]);
+        }
         match end {
             DeliveryEnd::LeaseLost => self.mark("lease-lost-before-settle"),
             DeliveryEnd::Settled(Settled::Gone) => self.mark("ambiguous-settle-had-happened"),
@@ -203,8 +210,8 @@ impl Auditor {
         let ended = |end| self.entries.values().filter(|ghost| ghost.end == end).count() as i64;
         let (alive, quarantined) = (ended(None), ended(Some(End::Quarantined)));
         let sum = alive + quarantined + ended(Some(End::Delivered)) + ended(Some(End::Dropped));
-        if alive != recount.entries || recount.quarantined > quarantined || sum != self.accepted_count as i64 {
-            let what = if alive < recount.entries { "surplus" } else { "missing" };
+        if alive != recount.entries || recount.quarantined > quarantined || sum != self.recipient_count {
+            let what = if alive < recount.entries || sum > self.recipient_count { "surplus" } else { "missing" };
             self.violate(at, "recipients-are-conserved", vec![("recipients", what.to_owned())]);
         }
     }
@@ -247,7 +254,7 @@ impl Auditor {
         }
     }
 
-    /// The first thing that is not drained: an entry, a quarantined record, or a staged leftover.
+    /// The first thing that is not drained: an entry, or something staged that nobody needs any more.
     pub(crate) fn first_left(&self, store: &Model) -> Option<(&'static str, String)> {
         let keys = &self.env.keys;
         for (kind, role) in [(Kind::Entry, "entry"), (Kind::Stage, "stage"), (Kind::PayloadChunk, "chunk"), (Kind::Member, "member")] {

@@ -29,10 +29,6 @@ impl Auditor {
         if lease_end.is_none_or(|end| now.minus_ms(tolerance_ms) >= end) {
             broken = Some("post-begins-under-lease");
         }
-        // Its sender was told under an earlier token, and yet here it is again: a lost lease explains that, nothing else.
-        if ghost.told.iter().any(|fence| *fence < post.fence) {
-            broken = Some("repeats-are-explained");
-        }
         if let (Some((fence, read_at)), Some((paced_at, until))) = (ghost.gate_read_at, self.paced.get(&ghost.destination))
             && fence == post.fence
             && read_at > *paced_at

@@ -10,6 +10,7 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("one-send-per-key", "Requests under one idempotency key become at most one send."),
     Property::always("closed-intake-accepts-nothing", "No accept commits while intake is closed."),
     Property::always("nothing-vanishes", "An entry goes only delivered, dropped with a dead letter, or quarantined whole."),
+    Property::always("settled-is-settled", "What a worker takes for settled for good is gone from the store."),
     Property::always("settled-stays-settled", "An entry that was terminal is never created again."),
     Property::always(
         "recipients-are-conserved",
@@ -23,10 +24,6 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("lease-is-exclusive", "No claim succeeds while another's lease lasts."),
     Property::always("one-post-per-token", "A claim posts at most once."),
     Property::always("post-begins-under-lease", "No POST begins after the lease it was claimed under has ended."),
-    Property::always(
-        "repeats-are-explained",
-        "An entry that its destination has accepted is posted again only if its sender was not told, or lost its lease.",
-    ),
     Property::always("acknowledged-is-not-retried", "A delivery whose sender was told it arrived is never put back for another attempt."),
     // Order.
     Property::always(

@@ -6,8 +6,8 @@
 //!    stopped by its failures in that order. So without a time budget the outcome is the same whatever the number of threads.
 //! 2. A panic is a violation of `does-not-panic`, unless its message says that the simulator is at fault.
 //! 3. The first seed of each scenario, and every 16th after it, is run twice and compared: [`Divergence`].
-//! 4. Every seed that violates a property is run once more, recorded, and becomes a [`Capsule`]. If that run does something
-//!    else, it is a [`Divergence`] too.
+//! 4. Every seed that violates a property is run once more, recorded, and becomes a
+//!    [`Capsule`](crate::capsule::Capsule). If that run does something else, it is a [`Divergence`] too.
 //! 5. Under a time budget, no new seed is begun once it is over; scenarios take turns, so that all get their share. With an
 //!    explicit number of seeds every one of them has to run. Without, the floor is one run of every scenario.
 //! 6. A set of runs that proved less than its scenario is for is [`vacuous`](Vacuity).

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use restante_engine::{Property, Quantifier};
 use restante_kv::Limits;
 use thiserror::Error;
 
@@ -138,9 +139,18 @@ pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         return inconsistent("latencies begin at 1ms: a world where nothing takes time cannot go wrong in time".into());
     }
     for mark in &scenario.expect.sometimes {
-        if !crate::audit::PROPERTIES.iter().any(|property| property.name == mark) {
-            return inconsistent(format!("expect.sometimes names {mark}, which is not a property; see docs/invariants.md"));
+        let is_known = |property: &Property| property.name == mark && property.quantifier == Quantifier::Sometimes;
+        if !crate::audit::PROPERTIES.iter().any(is_known) {
+            return inconsistent(format!("expect.sometimes names {mark}, which is not a `sometimes` property"));
         }
+    }
+    for (site, sum) in crate::world::fault_sums(&scenario.faults) {
+        if sum > 1_000_000 {
+            return inconsistent(format!("the faults of {site} add up to more than 100%"));
+        }
+    }
+    if scenario.faults.process.can_crash() && scenario.faults.process.crashes_max == 0 {
+        return inconsistent("crashes are asked for and faults.process.crashes_max is 0".into());
     }
     if let Err(error) = scenario.config.to_config().validate(&Limits { has_clock: scenario.world.store_clock, ..Limits::FLOOR }) {
         return inconsistent(format!("config: {error}"));

@@ -341,6 +341,22 @@ pub struct ProcessFaults {
     pub graceful_restarts_count: u32,
 }
 
+impl ProcessFaults {
+    /// Whether any crash is asked for.
+    pub fn can_crash(&self) -> bool {
+        [
+            self.crash_before_commit,
+            self.crash_after_commit,
+            self.crash_before_post,
+            self.crash_after_post,
+            self.crash_before_wake,
+            self.crash_after_wake,
+        ]
+        .iter()
+        .any(|share| share.0 > 0)
+    }
+}
+
 /// Faults of wake signals.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -359,7 +375,7 @@ pub struct SignalFaults {
 pub struct ClockFaults {
     /// How far a node's wall clock is off at most, either way.
     pub skew: Ms,
-    /// How much a node's clock is too fast or too slow at most, in millionths (written as a share).
+    /// How much a node's clock is too fast or too slow at most, written as a share.
     pub drift: Share,
     /// Steps of wall clocks, forward or backward.
     pub steps_count: u32,

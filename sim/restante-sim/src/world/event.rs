@@ -48,8 +48,8 @@ pub(crate) enum Event {
     Store { origin: Origin, act: Act, op: StoreOp, fate: &'static str, back_ms: u64 },
     /// A commit whose answer was "unknown" happens after all.
     LateCommit { origin: Origin, act: Act, txn: Txn },
-    /// An answer reaches a node.
-    Reply { origin: Origin, act: Act, reply: Reply },
+    /// An answer reaches a node; `resumed` if the node stood still when it came and goes on now.
+    Reply { origin: Origin, act: Act, reply: Reply, resumed: bool },
     /// A node executes a POST it decided on.
     PostBegin { origin: Origin, act: Act, post: Box<Post> },
     /// A request reaches a destination.

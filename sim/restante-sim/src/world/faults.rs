@@ -13,7 +13,7 @@ pub(crate) struct FaultSite {
 
 impl FaultSite {
     fn new(site: &'static str, faults: &[(&'static str, Share)]) -> Self {
-        let sum: u32 = faults.iter().map(|(_, share)| share.0).sum();
+        let sum = faults.iter().fold(0_u32, |sum, (_, share)| sum.saturating_add(share.0));
         let mut alternatives = vec![Alternative::new("ok", 1_000_000_u32.saturating_sub(sum))];
         alternatives.extend(faults.iter().filter(|(_, share)| share.0 > 0).map(|(name, share)| Alternative::new(name, share.0)));
         Self { site, alternatives }
@@ -23,6 +23,15 @@ impl FaultSite {
     pub(crate) fn is_armed(&self) -> bool {
         self.alternatives.len() > 1
     }
+}
+
+/// The sum of the shares of each site's faults, in millionths.
+pub(crate) fn fault_sums(faults: &Faults) -> Vec<(&'static str, u64)> {
+    let sites = FaultSites::new(faults);
+    let sum = |site: &FaultSite| site.alternatives[1..].iter().map(|fault| u64::from(fault.weight)).sum();
+    [&sites.read, &sites.scan, &sites.commit, &sites.post, &sites.answer, &sites.signal]
+        .map(|site| (site.site, sum(site)))
+        .into()
 }
 
 /// All fault sites of a world.

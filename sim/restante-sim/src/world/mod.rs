@@ -15,6 +15,7 @@ mod store;
 mod workload;
 
 pub(crate) use event::{Origin, Task};
+pub(crate) use faults::fault_sums;
 pub(crate) use node::EPOCH_MS;
 
 use std::collections::BTreeMap;
@@ -154,7 +155,7 @@ impl<'s> World<'s> {
         match event {
             Event::Store { origin, act, op, fate, back_ms } => self.on_store(origin, act, op, fate, back_ms),
             Event::LateCommit { origin, act, txn } => self.on_late_commit(origin, &act, &txn),
-            Event::Reply { origin, act, reply } => self.on_reply(origin, act, reply),
+            Event::Reply { origin, act, reply, resumed } => self.on_reply(origin, act, reply, resumed),
             Event::PostBegin { origin, act, post } => self.on_post_begin(origin, act, post),
             Event::Arrive { entry, fence, destination, payload, answer_to } => {
                 self.on_arrive(entry, fence, destination, &payload, answer_to);

@@ -89,7 +89,7 @@ impl World<'_> {
     fn push_answer(&mut self, after_ms: u64, origin: Origin, act: Act, result: PostResult) {
         let entropy = self.decider.draw("core.backoff", format_args!("{}", act.label));
         let tie = self.decider.tie(format_args!("answer {}", act.label));
-        self.push_in(after_ms, tie, Event::Reply { origin, act, reply: Reply::Posted { result, entropy } });
+        self.push_in(after_ms, tie, Event::Reply { origin, act, reply: Reply::Posted { result, entropy }, resumed: false });
     }
 
     /// A request reaches a destination.

@@ -67,7 +67,7 @@ pub(crate) struct Node {
     pub(crate) commands: BTreeMap<u32, Transact>,
     /// Waits that a wake ends.
     pub(crate) wakeable: BTreeMap<Task, EventId>,
-    /// Names the operation whose first read was paid for with a latency, a task.
+    /// Per task: the operation whose first read has paid its latency already, and the name it runs under.
     pub(crate) paid: BTreeMap<Task, (u64, super::event::Act)>,
     /// Reads to be made once more before their reply is used ([`Perturbation::ExtraRead`](super::Perturbation::ExtraRead)).
     pub(crate) read_again: BTreeMap<Task, Vec<restante_kv::Key>>,

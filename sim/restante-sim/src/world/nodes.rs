@@ -83,8 +83,11 @@ impl World<'_> {
                 self.push_store(origin, act, StoreOp::Scan { range, limit }, fate, latency_ms);
             }
             Io::Commit(mut txn) => {
+                if let Some(mutant) = self.mutant {
+                    mutant.on_planned(&act.about, &mut txn, &self.env);
+                }
                 if let Err(violation) = restante_kv::check_strict(&txn) {
-                    let evidence = vec![("command", act.about.what.to_owned()), ("rule", violation.to_string())];
+                    let evidence = vec![("command", act.about.what.to_owned()), ("rule", violation.rule().to_owned())];
                     self.auditor.violate(self.timeline.now(), "writes-keep-their-rules", evidence);
                 }
                 if self.crashes(origin.node, |sites| &sites.crash_before_commit, &act) {
@@ -97,13 +100,16 @@ impl World<'_> {
                 let latency_ms = self.store_latency(&act, fate);
                 self.push_store(origin, act, StoreOp::Commit(txn), fate, latency_ms);
             }
-            Io::Sleep { ms, jitter_ms, wakeable } => {
+            Io::Sleep { mut ms, jitter_ms, wakeable } => {
+                if let Some(mutant) = self.mutant {
+                    mutant.on_sleep(&act.about, &mut ms);
+                }
                 let jitter_ms = match jitter_ms {
                     0 => 0,
                     max => self.span("core.jitter", format_args!("{}", act.label), Span::ms(0, max)),
                 };
                 let tie = self.decider.tie(format_args!("sleep {}", act.label));
-                let id = self.push_in(ms + jitter_ms, tie, Event::Reply { origin, act, reply: Reply::Slept });
+                let id = self.push_in(ms + jitter_ms, tie, Event::Reply { origin, act, reply: Reply::Slept, resumed: false });
                 if wakeable {
                     self.nodes[origin.node].wakeable.insert(origin.task, id);
                 }
@@ -113,6 +119,8 @@ impl World<'_> {
                 if self.fault(|sites| &sites.pause_before_post, format_args!("{}", act.label)) != "ok" {
                     self.faults.delivered("process.pause-before-post");
                     after_ms = self.pause_length(&act);
+                    let name = self.nodes[origin.node].name.clone();
+                    self.row(&name, "pause", format_args!(""), format_args!("for {after_ms} ms, before {}", act.label));
                 }
                 let tie = self.decider.tie(format_args!("begin {}", act.label));
                 self.push_in(after_ms, tie, Event::PostBegin { origin, act, post: Box::new(post) });
@@ -207,21 +215,21 @@ impl World<'_> {
             }
             return;
         };
-        if let Some(Event::Reply { origin, act, reply }) = self.timeline.cancel(id) {
+        if let Some(Event::Reply { origin, act, reply, .. }) = self.timeline.cancel(id) {
             debug_assert_eq!(origin.task, task);
-            self.on_reply(origin, act, reply);
+            self.on_reply(origin, act, reply, false);
         }
     }
 
     /// An answer reaches a node.
-    pub(super) fn on_reply(&mut self, origin: Origin, act: Act, reply: Reply) {
+    pub(super) fn on_reply(&mut self, origin: Origin, act: Act, reply: Reply, resumed: bool) {
         self.digest.str(&act.label);
         if !self.is_alive(origin) {
             return;
         }
         if let Some(again_ms) = self.stands_still(origin.node) {
             let tie = self.decider.tie(format_args!("again {}", act.label));
-            self.push_in(again_ms, tie, Event::Reply { origin, act, reply });
+            self.push_in(again_ms, tie, Event::Reply { origin, act, reply, resumed });
             return;
         }
         let crashed = match &reply {
@@ -232,12 +240,15 @@ impl World<'_> {
         if crashed {
             return;
         }
-        if !matches!(reply, Reply::Slept) && self.fault(|sites| &sites.pause, format_args!("{}", act.label)) != "ok" {
+        // Asked once a reply: the same question has the same answer.
+        if !resumed && !matches!(reply, Reply::Slept) && self.fault(|sites| &sites.pause, format_args!("{}", act.label)) != "ok" {
             self.faults.delivered("process.pause");
             let length_ms = self.pause_length(&act);
             self.nodes[origin.node].stands_still_until = self.now().plus_ms(length_ms);
+            let name = self.nodes[origin.node].name.clone();
+            self.row(&name, "pause", format_args!(""), format_args!("for {length_ms} ms, before the answer to {}", act.label));
             let tie = self.decider.tie(format_args!("paused {}", act.label));
-            self.push_in(length_ms, tie, Event::Reply { origin, act, reply });
+            self.push_in(length_ms, tie, Event::Reply { origin, act, reply, resumed: true });
             return;
         }
         self.deliver(origin, act, reply);
@@ -286,7 +297,7 @@ impl World<'_> {
     pub(super) fn follow_worker(&mut self, node: usize, step: WorkerStep) {
         let life = self.nodes[node].life;
         for (entry, end) in &step.ended {
-            self.auditor.on_ended(*entry, end);
+            self.auditor.on_ended(*entry, end, self.timeline.now());
         }
         if !self.signal(node, step.effects) {
             return;

@@ -46,7 +46,7 @@ impl World<'_> {
         };
         self.trace_store(&act, &reply, &note);
         let tie = self.decider.tie(format_args!("reply {}", act.label));
-        self.push_in(back_ms, tie, Event::Reply { origin, act, reply });
+        self.push_in(back_ms, tie, Event::Reply { origin, act, reply, resumed: false });
     }
 
     fn trace_store(&mut self, act: &Act, reply: &Reply, note: &str) {
@@ -162,6 +162,11 @@ impl World<'_> {
         let at = self.timeline.now();
         self.auditor.on_commit(origin, &act.about, txn, &before, at, self.store_now());
         self.digest.u64(txn.writes.len() as u64);
+        if let Some((after_ms, txn)) = self.mutant.and_then(|mutant| mutant.replayed(&act.about, txn, &self.env)) {
+            let nobody = act.about.clone();
+            let act = Act { about: restante_core::machine::About { what: "replay", ..nobody }, label: act.label.clone() };
+            self.push_in(after_ms, 0, Event::LateCommit { origin, act, txn });
+        }
         Ok(committed)
     }
 }
