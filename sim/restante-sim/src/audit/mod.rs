@@ -234,7 +234,7 @@ impl Auditor {
     }
 
     /// A single run reports. What was discoverable and due when it began, and nobody touched since, it must have found.
-    pub(crate) fn on_run_report(&mut self, store: &Model, report: RunReport, began_at: SimTime, at: SimTime, now: StoreTime) {
+    pub(crate) fn on_run_report(&mut self, store: &Model, report: RunReport, began_at: SimTime, at: SimTime) {
         if report.more {
             return;
         }
@@ -247,7 +247,7 @@ impl Auditor {
             let Ok(id) = keys.read_entry(Kind::Entry, key) else { continue };
             let due_key = keys.due(&entry.destination, entry.vest_at, id);
             let is_due = entry.active && entry.vest_at <= limit && store.get(&due_key).is_some();
-            if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, now) {
+            if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, began) {
                 self.violate(at, "no-more-means-none", vec![("entry", EntryAlias(id).to_string())]);
                 return;
             }
@@ -272,7 +272,8 @@ impl Auditor {
     }
 }
 
-fn is_paced(store: &Model, env: &Env, destination: &str, now: StoreTime) -> bool {
+/// Whether a destination's pause lasted until `at` at least: what it held back then was not due.
+fn is_paced(store: &Model, env: &Env, destination: &str, at: StoreTime) -> bool {
     let record = store.get(&env.keys.destination(destination));
-    record.and_then(|found| Destination::decode(&found.value).ok()).is_some_and(|known| known.paced_until >= now)
+    record.and_then(|found| Destination::decode(&found.value).ok()).is_some_and(|known| known.paced_until >= at)
 }

@@ -194,6 +194,7 @@ impl World<'_> {
             return;
         }
         self.nodes[node].life += 1;
+        self.nodes[node].paid.clear();
         let owner = alias::owner_id(node, self.nodes[node].life);
         let limit = self.scenario.world.cron_limit_count;
         let name = self.nodes[node].name.clone();
@@ -329,8 +330,8 @@ impl World<'_> {
         match self.nodes[node].role {
             Role::Cron => {
                 self.row(&name, "run-ended", format_args!(""), format_args!("processed {processed}, more {more}"));
-                let (began_at, now) = (self.nodes[node].run_began_at, self.store_now());
-                self.auditor.on_run_report(&self.store, report, began_at, self.timeline.now(), now);
+                let began_at = self.nodes[node].run_began_at;
+                self.auditor.on_run_report(&self.store, report, began_at, self.timeline.now());
                 let life = self.nodes[node].life;
                 let every = self.scenario.world.cron_every;
                 let after_ms = self.span("cron.every", format_args!("{name}#{life}"), every);
