@@ -1,1 +1,1 @@
-//! Conformance.
+//! x

@@ -112,7 +112,7 @@ impl Auditor {
             accepted: Default::default(),
             told: Default::default(),
             gate_read_at: None,
-            rewritten: false,
+            changed_at: at,
         };
         self.entries.insert(id, ghost);
     }
@@ -168,6 +168,7 @@ impl Auditor {
             }
             _ => {}
         }
+        ghost.changed_at = at;
         ghost.fence_max = ghost.fence_max.max(after.fence);
         if let Some(lease) = after.lease
             && matches!(about.what, "claim" | "renew")

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use restante_core::atoms::{EntryId, Fence, SendId};
+use restante_engine::SimTime;
 use restante_kv::StoreTime;
 
 /// How an entry ended.
@@ -43,8 +44,8 @@ pub(super) struct GhostEntry {
     pub(super) told: BTreeSet<Fence>,
     /// When the latest gate read its snapshot, with its token.
     pub(super) gate_read_at: Option<(Fence, StoreTime)>,
-    /// The world has rewritten the record: what it says is no longer production's doing.
-    pub(super) rewritten: bool,
+    /// When it was created or changed last.
+    pub(super) changed_at: SimTime,
 }
 
 /// The truth about a send.

@@ -164,12 +164,6 @@ impl Auditor {
         self.index_lost_at_all = true;
     }
 
-    pub(crate) fn on_record_rewritten(&mut self, id: EntryId) {
-        if let Some(ghost) = self.entries.get_mut(&id) {
-            ghost.rewritten = true;
-        }
-    }
-
     // Answers.
 
     /// A node reads: what a depth query reads is recounted at the same point in time, what a gate reads is timed.
@@ -246,7 +240,8 @@ impl Auditor {
             let (Some(Kind::Entry), Ok(entry)) = (keys.kind_of(key), Entry::decode(&record.value)) else { continue };
             let Ok(id) = keys.read_entry(Kind::Entry, key) else { continue };
             let due_key = keys.due(&entry.destination, entry.vest_at, id);
-            let is_due = entry.active && entry.vest_at <= limit && store.get(&due_key).is_some();
+            let is_untouched = self.entries.get(&id).is_some_and(|ghost| ghost.changed_at <= began_at);
+            let is_due = is_untouched && entry.active && entry.vest_at <= limit && store.get(&due_key).is_some();
             if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, began) {
                 self.violate(at, "no-more-means-none", vec![("entry", EntryAlias(id).to_string())]);
                 return;

@@ -55,7 +55,14 @@ fn conclude(target: Target, mut tally: Tally, mutant: Option<Mutant>) -> Scenari
     let vacuities = match mutant {
         None if is_clean && tally.runs > 0 => {
             let (marks, faults) = (&tally.marks, &tally.faults);
-            let sums = Sums { runs: tally.runs, events: tally.events, delivered: tally.delivered, marks, faults };
+            let sums = Sums {
+                runs: tally.runs,
+                events: tally.events,
+                delivered: tally.delivered,
+                expected: tally.expected_count,
+                marks,
+                faults,
+            };
             vacuities(&target.scenario, sums)
         }
         _ => Vec::new(),

@@ -21,8 +21,8 @@ pub(super) struct Sweep<'p> {
 
 impl<'p> Sweep<'p> {
     pub(super) fn new(plan: &'p Plan) -> Self {
-        let scenario = |_: &Target| {
-            let tally = Tally::new(plan.first_seed, plan.failures_max);
+        let scenario = |target: &Target| {
+            let tally = Tally::new(plan.first_seed, plan.failures_max, target.scenario.expect.violation.clone());
             (AtomicBool::new(false), Mutex::new(tally))
         };
         Self { plan, cursor: AtomicU64::new(0), scenarios: plan.targets.iter().map(scenario).collect() }

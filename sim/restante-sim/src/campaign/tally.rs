@@ -59,6 +59,10 @@ pub struct FailedSeed {
 pub struct Tally {
     first_seed: u64,
     failures_max: u32,
+    /// The property that a scenario with a planted bug is there to see violated.
+    expected: Option<String>,
+    /// Seeds that violated the expected property.
+    pub expected_count: u64,
     pending: BTreeMap<u64, SeedResult>,
     chain: Digest,
     per_run: [Vec<u64>; 3],
@@ -87,10 +91,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(first_seed: u64, failures_max: u32) -> Self {
+    pub(super) fn new(first_seed: u64, failures_max: u32, expected: Option<String>) -> Self {
         Self {
             first_seed,
             failures_max,
+            expected,
+            expected_count: 0,
             pending: BTreeMap::new(),
             chain: Digest::new(),
             per_run: Default::default(),
@@ -150,7 +156,10 @@ impl Tally {
         self.sim_us = self.sim_us.saturating_add(ran.sim_us);
         self.marks.merge(&ran.marks);
         self.faults.merge(&ran.faults);
-        if let Some(fingerprint) = ran.fingerprint {
+        let property = |fingerprint: &str| fingerprint.split(' ').next().map(str::to_owned);
+        if self.expected.is_some() && ran.fingerprint.as_deref().and_then(property) == self.expected {
+            self.expected_count += 1;
+        } else if let Some(fingerprint) = ran.fingerprint {
             self.failed.push(FailedSeed { seed, fingerprint, digest: ran.digest });
             self.is_stopped = self.failed.len() as u64 >= u64::from(self.failures_max);
         }
@@ -192,7 +201,7 @@ mod tests {
     #[test]
     fn the_order_of_arrival_does_not_count() {
         let tally = |order: &[u64], failing: &[u64]| {
-            let mut tally = Tally::new(100, 2);
+            let mut tally = Tally::new(100, 2, None);
             order.iter().for_each(|index| tally.add(*index, ran(*index, failing.contains(index))));
             (tally.digest(), tally.runs, tally.medians(), tally.failed, tally.is_stopped)
         };

@@ -23,6 +23,8 @@ pub enum Vacuity {
     NeverDelivered(String),
     /// A state was expected that no run reached.
     NeverReached(String),
+    /// A planted bug was to violate a property, and no run did.
+    NeverViolated(String),
 }
 
 impl fmt::Display for Vacuity {
@@ -32,6 +34,7 @@ impl fmt::Display for Vacuity {
             Self::NoDeliveries => f.write_str("nothing was ever delivered"),
             Self::NeverRequested(family) => write!(f, "the fault {family} is enabled and was never asked for"),
             Self::NeverDelivered(family) => write!(f, "the fault {family} was asked for and never happened to anybody"),
+            Self::NeverViolated(property) => write!(f, "{property} was to be violated by the planted bug, and no run did"),
             Self::NeverReached(mark) => write!(f, "the state {mark} was expected and never reached"),
         }
     }
@@ -46,6 +49,8 @@ pub struct Sums<'t> {
     pub events: u64,
     /// Their deliveries.
     pub delivered: u64,
+    /// How many violated the property that the scenario expects to see violated.
+    pub expected: u64,
     /// Their marks.
     pub marks: &'t Marks,
     /// Their faults.
@@ -59,6 +64,10 @@ pub fn vacuities(scenario: &Scenario, sums: Sums<'_>) -> Vec<Vacuity> {
     }
     if sums.runs < JUDGED_RUNS_MIN {
         return Vec::new();
+    }
+    if let Some(property) = &scenario.expect.violation {
+        // Such runs end at their violation: what they would have reached after it is nobody's concern.
+        return if sums.expected == 0 { vec![Vacuity::NeverViolated(property.clone())] } else { Vec::new() };
     }
     let mut found = Vec::new();
     if sums.delivered == 0 {
@@ -85,7 +94,7 @@ mod tests {
     fn judge(runs: u64, events: u64, delivered: u64, faults: &FaultCounts, marks: &Marks) -> Vec<Vacuity> {
         let text = "why = \"test\"\n[faults.network]\nlost_request = \"1%\"\n[expect]\nsometimes = [\"posted-twice\"]";
         let scenario = scenario::parse("test", text).expect("it is a scenario");
-        vacuities(&scenario, Sums { runs, events, delivered, marks, faults })
+        vacuities(&scenario, Sums { runs, events, delivered, expected: 0, marks, faults })
     }
 
     #[test]
@@ -102,6 +111,16 @@ mod tests {
         marks.mark("posted-twice");
         assert_eq!(judge(JUDGED_RUNS_MIN, 9, 9, &faults, &marks), []);
         assert_eq!(judge(JUDGED_RUNS_MIN, 9, 0, &faults, &marks), [Vacuity::NoDeliveries]);
+    }
+
+    #[test]
+    fn a_planted_bug_that_nothing_finds_is_vacuous() {
+        let text = "why = \"test\"\nplanted = \"panics\"\n[expect]\nviolation = \"does-not-panic\"";
+        let scenario = scenario::parse("test", text).expect("it is a scenario");
+        let (faults, marks) = (FaultCounts::new(), Marks::new());
+        let sums = |expected| Sums { runs: 50, events: 9, delivered: 9, expected, marks: &marks, faults: &faults };
+        assert_eq!(vacuities(&scenario, sums(0)), [Vacuity::NeverViolated("does-not-panic".into())]);
+        assert_eq!(vacuities(&scenario, sums(1)), []);
     }
 
     #[test]

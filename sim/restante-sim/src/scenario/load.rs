@@ -7,6 +7,7 @@ use restante_kv::Limits;
 use thiserror::Error;
 
 use super::Scenario;
+use crate::Mutant;
 
 /// Embeds the scenario files, so that the command works from anywhere.
 macro_rules! builtin {
@@ -36,6 +37,9 @@ builtin![
     "order/repeated-requests",
     "order/intake-closes",
     "swarm/everything-at-once",
+    "negative/stale-settle",
+    "negative/ambiguous-guessed",
+    "negative/silent-drop",
     "traces/one-delivery",
     "traces/lost-answer",
     "traces/crash-after-post",
@@ -143,6 +147,19 @@ pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         if !crate::audit::PROPERTIES.iter().any(is_known) {
             return inconsistent(format!("expect.sometimes names {mark}, which is not a `sometimes` property"));
         }
+    }
+    if let Some(name) = &scenario.planted
+        && Mutant::by_name(name).is_none()
+    {
+        return inconsistent(format!("planted names {name}, which is no planted bug; `restante-sim list` shows them"));
+    }
+    match (&scenario.planted, &scenario.expect.violation) {
+        (Some(_), None) => return inconsistent("planted needs expect.violation: which property must find it?".into()),
+        (None, Some(_)) => return inconsistent("expect.violation needs planted: production code is not to violate it".into()),
+        (Some(_), Some(property)) if !crate::audit::PROPERTIES.iter().any(|known| known.name == property) => {
+            return inconsistent(format!("expect.violation names {property}, which is not a property"));
+        }
+        _ => {}
     }
     for (site, sum) in crate::world::fault_sums(&scenario.faults) {
         if sum > 1_000_000 {

@@ -18,6 +18,8 @@ pub struct Scenario {
     pub name: String,
     /// Why this scenario exists, in one or two sentences.
     pub why: String,
+    /// A planted bug to run with: the scenario is there to see it found.
+    pub planted: Option<String>,
     /// Who is there, and for how long.
     #[serde(default)]
     pub world: World,
@@ -389,4 +391,6 @@ pub struct ClockFaults {
 pub struct Expect {
     /// Names of `sometimes` properties.
     pub sometimes: Vec<String>,
+    /// The property that the planted bug must violate; its violation is then no failure, and its absence is one.
+    pub violation: Option<String>,
 }

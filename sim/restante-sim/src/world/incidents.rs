@@ -10,6 +10,9 @@ use crate::scenario::Span;
 
 impl World<'_> {
     pub(super) fn on_incident(&mut self, incident: Incident) {
+        if self.is_skipped(format_args!("{incident:?}")) {
+            return;
+        }
         let (family, delivered) = match incident {
             Incident::OutageBegins { length_ms } => {
                 self.outage_until = self.now().plus_ms(length_ms);
@@ -74,7 +77,6 @@ impl World<'_> {
         }
         let event = if format == 1 { "damage-record" } else { "foreign-record" };
         self.row("store", event, format_args!("{}", alias::EntryAlias(id)), format_args!(""));
-        self.auditor.on_record_rewritten(id);
         self.set(key, Mutation::Put(Value::from(bytes)));
         true
     }

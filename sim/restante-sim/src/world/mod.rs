@@ -23,7 +23,7 @@ use std::fmt::Arguments;
 use std::sync::Arc;
 
 use restante_core::Env;
-use restante_engine::{Decider, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation};
+use restante_engine::{Alternative, Decider, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation};
 use restante_kv::{Model, StoreTime};
 
 use crate::audit::Auditor;
@@ -194,11 +194,16 @@ impl<'s> World<'s> {
 
     /// Whether something with this chance happens: part of the workload, so it happens healed or not.
     fn chance(&mut self, site: &'static str, key: Arguments<'_>, share: crate::scenario::Share) -> bool {
-        use restante_engine::Alternative;
         share.0 > 0 && {
             let yes = Alternative::new("yes", share.0);
             self.decider.choose(site, key, &[Alternative::new("no", 1_000_000 - share.0), yes]) == 1
         }
+    }
+
+    /// Whether a tape leaves out this send, operation or incident; a seed never does.
+    fn is_skipped(&mut self, key: Arguments<'_>) -> bool {
+        const DO: [Alternative; 2] = [Alternative::new("do", 1), Alternative::new("skip", 0)];
+        self.decider.choose("load.skip", key, &DO) == 1
     }
 
     /// Which fault happens at a site: the name of its family, or "ok". Nothing is asked once the world has healed.

@@ -12,6 +12,7 @@ use super::event::{Event, Incident, Operation};
 use super::faults::FaultSites;
 use super::node::{Clock, Node, Role};
 use super::{Perturbation, RunOptions, World};
+use crate::Mutant;
 use crate::audit::Auditor;
 use crate::scenario::{Ms, Scenario, Span};
 
@@ -38,7 +39,7 @@ impl<'s> World<'s> {
             trace,
             digest: Digest::new(),
             faults: FaultCounts::new(),
-            mutant: options.mutant,
+            mutant: options.mutant.or_else(|| Mutant::by_name(scenario.planted.as_ref()?)),
             perturbation: options.perturbation,
             occurrences: BTreeMap::new(),
             events: 0,

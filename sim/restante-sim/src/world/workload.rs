@@ -70,6 +70,12 @@ impl World<'_> {
         if attempt == 0 && !self.sends.contains_key(&key) {
             self.sends.insert(key, SendState::Pending { attempt });
             self.schedule_send(node, key.producer, number + 1);
+            if self.is_skipped(format_args!("{key}")) {
+                self.sends.insert(key, SendState::Refused);
+            }
+        }
+        if self.sends.get(&key) == Some(&SendState::Refused) {
+            return;
         }
         if !self.nodes[node].up || self.nodes[node].sends.contains_key(&number) {
             return;
@@ -216,6 +222,13 @@ impl World<'_> {
     }
 
     pub(super) fn on_operate(&mut self, number: u32, what: Operation) {
+        let name = match &what {
+            Operation::Run(command) => command.name(),
+            Operation::WakeSome => "wake-some",
+        };
+        if !self.ending && self.is_skipped(format_args!("{name} {number}")) {
+            return;
+        }
         let command = match what {
             Operation::Run(command) => *command,
             Operation::WakeSome => {
