@@ -2,11 +2,14 @@
 //!
 //! A checker renames identities and ranks ordered quantities; it can only do so when no record hides one in a plain integer.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use restante_kv::{StoreTime, Version};
+use restante_kv::{Expect, Key, KeyRange, Mutation, StoreError, StoreTime, Txn, Value, Version, Versioned};
 use serde::{Deserialize, Serialize};
+
+use crate::machine::LocalTime;
 
 /// Visits every identity and ordered quantity of a value in place, in a fixed order.
 pub trait VisitAtoms {
@@ -26,8 +29,20 @@ pub trait AtomVisitor {
     fn position(&mut self, position: &mut Position);
     /// An instant of the store's clock.
     fn store_time(&mut self, at: &mut StoreTime);
-    /// A store version.
+    /// A store version whose key is not at hand.
     fn version(&mut self, version: &mut Version);
+    /// A version of what lies under `key`.
+    fn version_of(&mut self, _key: &Key, version: &mut Version) {
+        self.version(version);
+    }
+    /// A key: it may hold an instant (due rows, pointers).
+    fn key(&mut self, _key: &mut Key) {}
+    /// The bytes of a record under `key`: they may hold atoms of every kind.
+    fn record(&mut self, _key: &Key, _value: &mut Value) {}
+    /// An instant of a process's monotonic clock.
+    fn local_time(&mut self, _at: &mut LocalTime) {}
+    /// A count that only a report reads.
+    fn tally(&mut self, _count: &mut u64) {}
 }
 
 macro_rules! id_16 {
@@ -153,7 +168,7 @@ macro_rules! no_atoms {
         fn visit_atoms(&mut self, _visitor: &mut dyn AtomVisitor) {}
     })* };
 }
-no_atoms!(bool, u8, u16, u32, u64, i64, usize, String, Arc<str>, Bytes, Sealed, restante_kv::Key);
+no_atoms!(bool, u8, u16, u32, u64, i64, usize, String, Arc<str>, Bytes, Sealed, StoreError);
 
 impl<T: VisitAtoms> VisitAtoms for Option<T> {
     fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
@@ -162,6 +177,53 @@ impl<T: VisitAtoms> VisitAtoms for Option<T> {
 }
 
 impl<T: VisitAtoms> VisitAtoms for Vec<T> {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        self.iter_mut().for_each(|item| item.visit_atoms(visitor));
+    }
+}
+
+impl VisitAtoms for Key {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        visitor.key(self);
+    }
+}
+
+impl VisitAtoms for KeyRange {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        self.start.visit_atoms(visitor);
+        self.end.visit_atoms(visitor);
+    }
+}
+
+impl VisitAtoms for Txn {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        for check in &mut self.checks {
+            if let Expect::Version(version) = &mut check.expect {
+                visitor.version_of(&check.key, version);
+            }
+            visitor.key(&mut check.key);
+        }
+        for write in &mut self.writes {
+            if let Mutation::Put(value) = &mut write.mutation {
+                visitor.record(&write.key, value);
+            }
+            visitor.key(&mut write.key);
+        }
+    }
+}
+
+/// A key and what was read under it.
+impl VisitAtoms for (Key, Option<Versioned>) {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        if let Some(found) = &mut self.1 {
+            visitor.version_of(&self.0, &mut found.version);
+            visitor.record(&self.0, &mut found.value);
+        }
+        visitor.key(&mut self.0);
+    }
+}
+
+impl<T: VisitAtoms> VisitAtoms for VecDeque<T> {
     fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
         self.iter_mut().for_each(|item| item.visit_atoms(visitor));
     }

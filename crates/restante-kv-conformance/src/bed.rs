@@ -3,9 +3,10 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -107,7 +108,11 @@ impl Bed {
 
     /// The end of a wait that should be short.
     pub(crate) fn deadline(&self) -> Deadline {
-        Deadline { until: Instant::now() + self.options.patience, patience: self.options.patience }
+        Deadline {
+            until: Instant::now() + self.options.patience,
+            patience: self.options.patience,
+            given_up: AtomicBool::new(false),
+        }
     }
 
     /// Waits for an answer of the store, but not for ever.
@@ -241,37 +246,75 @@ impl Drop for Bed {
     }
 }
 
-/// The end of a wait.
-#[derive(Clone, Copy)]
+/// The end of a wait that several callers share: when time is up, or one of them found a breach.
 pub(crate) struct Deadline {
     until: Instant,
     patience: Duration,
+    given_up: AtomicBool,
 }
+
+/// What callers say that end because another one found a breach.
+const GIVEN_UP: &str = "no breach found by another caller";
 
 impl Deadline {
     pub(crate) fn check(&self, expected: &str) -> Held {
+        ensure(!self.given_up.load(Ordering::Acquire), GIVEN_UP, "one")?;
         ensure(Instant::now() < self.until, format!("{expected}, within {:?}", self.patience), "not yet")
+    }
+
+    /// Runs `caller` in `count` threads that start together; answers in thread order, or with the first breach.
+    pub(crate) fn at_once<T: Send>(
+        &self,
+        count: usize,
+        caller: impl Fn(usize) -> Result<T, Breach> + Sync,
+    ) -> Result<Vec<T>, Breach> {
+        let start = Barrier::new(count);
+        let run = |i| {
+            start.wait();
+            let result = caller(i);
+            if result.is_err() {
+                self.given_up.store(true, Ordering::Release);
+            }
+            result
+        };
+        let joined: Vec<Result<T, Breach>> = thread::scope(|scope| {
+            let callers: Vec<_> = (0..count).map(|i| scope.spawn(move || run(i))).collect();
+            let joined: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
+            joined.into_iter().map(|joined| joined.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        let breach = joined.iter().filter_map(|result| result.as_ref().err()).find(|breach| breach.expected != GIVEN_UP);
+        match breach.cloned() {
+            Some(breach) => Err(breach),
+            None => joined.into_iter().collect(),
+        }
     }
 }
 
-/// Runs `caller` in `count` threads that start together; answers in thread order, or the first breach.
-pub(crate) fn at_once<T: Send>(count: usize, caller: impl Fn(usize) -> Result<T, Breach> + Sync) -> Result<Vec<T>, Breach> {
-    let start = Barrier::new(count);
-    let run = |i| {
-        start.wait();
-        caller(i)
-    };
-    thread::scope(|scope| {
-        let callers: Vec<_> = (0..count).map(|i| scope.spawn(move || run(i))).collect();
-        let joined: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
-        joined.into_iter().map(|joined| joined.unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
+/// A request that was sent; its answer may be there already.
+pub(crate) struct Sent<'a, T> {
+    future: BoxFuture<'a, T>,
+    answer: Option<T>,
 }
 
-/// Polls once, which sends the request; the answer may be there already.
-pub(crate) fn sent<T>(mut future: BoxFuture<'_, T>) -> BoxFuture<'_, T> {
-    let _ = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    future
+/// Polls once, which sends the request.
+pub(crate) fn sent<T: Unpin>(future: BoxFuture<'_, T>) -> Sent<'_, T> {
+    let mut sent = Sent { future, answer: None };
+    sent.answer = match Pin::new(&mut sent).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    };
+    sent
+}
+
+impl<T: Unpin> Future for Sent<'_, T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        match self.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => self.future.as_mut().poll(context),
+        }
+    }
 }
 
 pub(crate) fn is(key: &Key, version: Version) -> Check {

@@ -68,7 +68,12 @@ impl Check {
         Self { name, tier: Tier::Required, sentence, protects, needs: Needs::Nothing, run }
     }
 
-    pub(crate) const fn stress(name: &'static str, sentence: &'static str, protects: &'static str, run: fn(&Bed) -> Held) -> Self {
+    pub(crate) const fn stress(
+        name: &'static str,
+        sentence: &'static str,
+        protects: &'static str,
+        run: fn(&Bed) -> Held,
+    ) -> Self {
         Self { tier: Tier::Stress, ..Self::required(name, sentence, protects, run) }
     }
 

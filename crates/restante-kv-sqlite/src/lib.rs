@@ -18,8 +18,8 @@
 //!    handle.
 //!
 //! ```
-//! use restante_kv::conformance::block_on; // any executor will do
 //! use restante_kv::{AtomicKv, Check, Expect, Guard, Key, Mutation, Txn, Value, Write};
+//! use restante_kv_conformance::block_on; // any executor will do
 //! use restante_kv_sqlite::SqliteKv;
 //!
 //! # let dir = tempfile::tempdir()?;

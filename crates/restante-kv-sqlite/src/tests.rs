@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use restante_kv::conformance::block_on;
 use restante_kv::{
     AtomicKv, BoxFuture, Check, Committed, Expect, Guard, Key, KeyRange, Limits, Mutation, Page, Snapshot, StoreError, Txn,
     Value, Version, Versioned, Write,
 };
+use restante_kv_conformance::block_on;
 use rusqlite::Connection;
 use tempfile::TempDir;
 

@@ -13,8 +13,6 @@
 //! [`MemoryKv`] is the executable specification of these sentences (around a pure [`Model`]); its strict mode enforces limits and
 //! the write rules that Restante relies on.
 
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod contract;
 mod error;
 mod memory;

@@ -3,13 +3,16 @@
 //! A [`scenario`] describes a world and its faults; [`world`](crate::World) runs the production machines of
 //! `restante-core` in it, every difference decided by key; the auditor checks the properties ([`PROPERTIES`]) against what
 //! really happened; a [`Mutant`] is a planted bug that one of them must find.
-//! A [`campaign`] runs many seeds and comes to one verdict; a [`capsule`] holds a violation, to be seen again.
+//! A [`campaign`] runs many seeds and comes to one verdict; a [`capsule`] holds a violation, to be seen again; [`shrink`]
+//! makes a smaller capsule of it.
 
 mod audit;
 pub mod campaign;
 pub mod capsule;
+pub mod explore;
 mod mutant;
 pub mod scenario;
+pub mod shrink;
 mod world;
 
 pub use audit::PROPERTIES;

@@ -180,6 +180,43 @@ fn capsules_of_other_versions_and_damaged_ones_are_told_apart() {
 }
 
 #[test]
+fn a_capsule_is_shrunk_beside_itself() {
+    let bench = Bench::new();
+    let failure = bench.caught();
+    let (path, fingerprint) = (text(&failure["capsule_path"]), text(&failure["fingerprint"]));
+    let small = path.replace(".json", ".shrunk.json");
+    let one = bench.json(0, &["shrink", path, "--json", "--jobs", "1"]);
+    assert_eq!((text(&one["schema"]), text(&one["fingerprint"])), ("restante-sim/shrink/1", fingerprint));
+    assert_eq!(text(&one["capsule_path"]), small);
+    assert_eq!((&one["after"]["sends"], &one["after"]["faults"], &one["is_finished"]), (&1.into(), &0.into(), &true.into()));
+    let (shown, _) = bench.expect(1, &["replay", &small]);
+    assert!(shown.contains(fingerprint) && shown.contains("the run is the same in everything"), "{shown}");
+    // Elsewhere, by more threads, the same.
+    bench.expect(0, &["shrink", path, "--jobs", "3", "--out", "else/where"]);
+    let read = |path: &str| fs::read_to_string(bench.folder.path().join(path)).expect("it was written");
+    assert_eq!(read(&small), read(&small.replace("out/", "else/where/")));
+    // A capsule that is minimal stays as it is, and the report says how to see it again.
+    let (shown, _) = bench.expect(0, &["shrink", &small]);
+    assert!(shown.contains("nothing smaller found") && shown.contains("cargo run --release -- replay out/"), "{shown}");
+    assert_eq!(read(&small), read(&small.replace(".json", ".shrunk.json")));
+
+    bench.expect(2, &["shrink"]);
+    bench.expect(2, &["shrink", "no-such.json"]);
+    bench.expect(2, &["shrink", "small.toml"]);
+    bench.file("in-the-way", "");
+    let (shown, stderr) = bench.expect(4, &["shrink", path, "--out", "in-the-way/inside"]);
+    assert!(shown.contains("capsule:\n{") && stderr.contains("in-the-way/inside"), "{shown}{stderr}");
+    let mut healed: Value = serde_json::from_str(&read(path)).expect("JSON");
+    healed["mutant"] = Value::Null;
+    bench.file("healed.json", &healed.to_string());
+    let (shown, stderr) = bench.expect(3, &["shrink", "healed.json"]);
+    assert!(shown.contains("did not come back") && stderr.contains("nothing to shrink"), "{shown}{stderr}");
+    healed["environment"]["version"] = "0.0.1".into();
+    bench.file("older.json", &healed.to_string());
+    bench.expect(7, &["shrink", "older.json"]);
+}
+
+#[test]
 fn what_cannot_be_written_is_printed() {
     let bench = Bench::new();
     bench.file("file", "in the way");

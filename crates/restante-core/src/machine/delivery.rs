@@ -1,5 +1,6 @@
 //! The life of one delivery under one claim: claim, payload, gate, POST, settle.
 
+use restante_core_derive::VisitAtoms;
 use restante_kv::Key;
 
 use super::transact::{Failure, Transact, TransactStep};
@@ -12,7 +13,7 @@ use crate::plan::{
 use crate::record::{Body, DropReason, Entry, PayloadChunk, Record, Unreadable};
 
 /// How a delivery's claim ended.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub enum DeliveryEnd {
     /// Settled.
     Settled(Settled),
@@ -26,7 +27,7 @@ pub enum DeliveryEnd {
     Yielded(Failure),
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 enum State {
     Claiming(Transact),
     Loading {
@@ -46,7 +47,7 @@ enum State {
 }
 
 /// One delivery under way.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub(super) struct Delivery {
     id: EntryId,
     owner: OwnerId,

@@ -2,6 +2,7 @@
 //!
 //! Scans are hints. A pass proves "nothing due" only when every range was read to its end ([`PassEnd::proved_empty`]).
 
+use restante_core_derive::VisitAtoms;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use restante_kv::{Key, KeyRange, StoreError, StoreTime, Version, Versioned};
 
 use super::transact::{Transact, TransactStep};
 use super::{About, DueHint, Io, LocalTime, Reply};
-use crate::atoms::{Fence, OwnerId};
+use crate::atoms::{AtomVisitor, Fence, OwnerId, VisitAtoms};
 use crate::plan::{Command, Env, Subject, TidyPointer};
 use crate::record::{Destination, DueRow, Record};
 
@@ -23,7 +24,7 @@ struct Found {
     paced_until: Option<StoreTime>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 enum State {
     ScanPointers,
     ReadDestinations,
@@ -35,7 +36,7 @@ enum State {
 }
 
 /// One pass under way.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub(super) struct Discovery {
     state: State,
     shards_left: VecDeque<u64>,
@@ -50,7 +51,7 @@ pub(super) struct Discovery {
 }
 
 /// What a pass came to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub(super) struct PassEnd {
     /// Whether every range was read to its end with nothing due.
     pub(super) proved_empty: bool,
@@ -324,5 +325,12 @@ impl Discovery {
         }
         self.state = State::Full;
         DiscoveryStep::Deliver(due)
+    }
+}
+
+impl VisitAtoms for Found {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        visitor.version_of(&self.key, &mut self.version);
+        self.key.visit_atoms(visitor);
     }
 }

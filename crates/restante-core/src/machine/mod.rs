@@ -85,7 +85,7 @@ pub enum Io {
 }
 
 /// One attempt to deliver.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Post {
     /// The delivery.
     pub entry: EntryId,
@@ -155,7 +155,9 @@ pub struct About {
 }
 
 impl crate::atoms::VisitAtoms for LocalTime {
-    fn visit_atoms(&mut self, _visitor: &mut dyn crate::atoms::AtomVisitor) {}
+    fn visit_atoms(&mut self, visitor: &mut dyn crate::atoms::AtomVisitor) {
+        visitor.local_time(self);
+    }
 }
 
 /// The due row through which a delivery was found.

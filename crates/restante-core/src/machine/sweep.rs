@@ -2,13 +2,14 @@
 //!
 //! Bounded pages, idempotent repairs: a sweep that stops half-way is repeated from the beginning by whoever comes next.
 
+use restante_core_derive::VisitAtoms;
 use std::collections::VecDeque;
 
 use restante_kv::{Key, KeyRange, StoreTime, Version, Versioned};
 
 use super::transact::{Failure, Transact, TransactStep};
 use super::{About, Io, LocalTime, Reply};
-use crate::atoms::{EntryId, Fence, OwnerId, SendId};
+use crate::atoms::{AtomVisitor, EntryId, Fence, OwnerId, SendId, VisitAtoms};
 use crate::effect::Effect;
 use crate::keys::Kind;
 use crate::plan::{
@@ -68,7 +69,7 @@ enum Job {
 }
 
 /// A sweep under way.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub(super) struct Sweep {
     owner: OwnerId,
     slot: u64,
@@ -354,5 +355,36 @@ fn expected_of(job: &Job) -> &[Key] {
     match job {
         Job::Verify { expected, .. } => expected,
         Job::Run(_) | Job::PruneChunk { .. } => &[],
+    }
+}
+
+impl VisitAtoms for State {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        match self {
+            Self::Beginning(transact) | Self::Repairing(transact) | Self::Finishing(transact) => transact.visit_atoms(visitor),
+            Self::Staging { send, key, version } | Self::Counting { send, key, version } => {
+                send.visit_atoms(visitor);
+                visitor.version_of(key, version);
+                key.visit_atoms(visitor);
+            }
+            Self::Scanning | Self::Verifying | Self::Ended => {}
+        }
+    }
+}
+
+impl VisitAtoms for Job {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        match self {
+            Self::Run(command) => command.visit_atoms(visitor),
+            Self::Verify { expected, otherwise } => {
+                expected.visit_atoms(visitor);
+                otherwise.visit_atoms(visitor);
+            }
+            Self::PruneChunk { send, key, version } => {
+                send.visit_atoms(visitor);
+                visitor.version_of(key, version);
+                key.visit_atoms(visitor);
+            }
+        }
     }
 }

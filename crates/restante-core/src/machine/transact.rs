@@ -1,5 +1,6 @@
 //! One command, from reading to a commit whose outcome is known.
 
+use restante_core_derive::VisitAtoms;
 use restante_kv::{Key, StoreError, StoreTime};
 
 use super::{About, Io, LocalTime, Reply};
@@ -14,7 +15,7 @@ const ROUNDS_MAX: u32 = 4;
 const PAUSE_MS_MAX: u64 = 2_000;
 
 /// Why a command did not come to an outcome.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error, VisitAtoms)]
 pub enum Failure {
     /// Nothing was committed, for this reason.
     #[error(transparent)]
@@ -38,7 +39,7 @@ pub enum Failure {
     Unknown,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 enum Phase {
     Reading,
     Committing(Box<Plan>),
@@ -46,7 +47,7 @@ enum Phase {
 }
 
 /// A running command.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Transact {
     command: Command,
     fence: Fence,

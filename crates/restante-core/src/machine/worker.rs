@@ -1,5 +1,6 @@
 //! One lease owner at work: discovery, deliveries and the sweep, each a task of its own.
 
+use restante_core_derive::VisitAtoms;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::delivery::{Delivery, DeliveryEnd, DeliveryStep};
 use super::discovery::{Discovery, DiscoveryStep, PassEnd};
 use super::sweep::{Sweep, SweepEnd, SweepStep};
 use super::{About, DueHint, Io, LocalTime, Reply};
-use crate::atoms::{EntryId, Fence, OwnerId};
+use crate::atoms::{AtomVisitor, EntryId, Fence, OwnerId, VisitAtoms};
 use crate::effect::Effect;
 use crate::plan::{Env, Subject};
 
@@ -48,13 +49,13 @@ pub struct WorkerStep {
     pub finished: Option<RunReport>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 enum Mode {
     Once { limit: u64 },
     Serve,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 enum Finding {
     Passing(Box<Discovery>),
     /// Until the poll interval, the next known work, or a wake.
@@ -74,7 +75,6 @@ pub struct Worker {
     finding: Finding,
     sweep: Option<Box<Sweep>>,
     deliveries: BTreeMap<TaskId, Delivery>,
-    next_task: TaskId,
     processed: u64,
     handed_out: u64,
     fruitless_passes: u32,
@@ -97,7 +97,6 @@ impl Worker {
             finding: Finding::Passing(Box::new(discovery)),
             sweep: None,
             deliveries: BTreeMap::new(),
-            next_task: TaskId::FIRST_DELIVERY,
             processed: 0,
             handed_out: 0,
             fruitless_passes: 0,
@@ -178,8 +177,17 @@ impl Worker {
         }
     }
 
+    /// The lowest task that is free: an ended delivery has nothing under way that could reach its successor.
+    fn free_task(&self) -> TaskId {
+        let mut task = TaskId::FIRST_DELIVERY;
+        while self.deliveries.contains_key(&task) {
+            task = TaskId(task.0 + 1);
+        }
+        task
+    }
+
     fn slot(&self, task: TaskId) -> u64 {
-        u64::from(self.owner.as_bytes()[1]) + u64::from(task.0)
+        (u64::from(self.owner.as_bytes()[1]) + u64::from(task.0)) % self.env.config.counter_slots
     }
 
     // Discovery.
@@ -346,8 +354,7 @@ impl Worker {
     // Deliveries.
 
     fn begin_delivery(&mut self, hint: DueHint, out: &mut WorkerStep, local: LocalTime) {
-        let task = self.next_task;
-        self.next_task = TaskId(task.0.wrapping_add(1).max(TaskId::FIRST_DELIVERY.0));
+        let task = self.free_task();
         self.handed_out += 1;
         let (delivery, step) = Delivery::begin(&self.env, hint, self.owner, self.slot(task), local);
         self.deliveries.insert(task, delivery);
@@ -378,6 +385,19 @@ impl Worker {
                 self.resume_discovery(out, local);
                 self.go_on_once(out, local);
             }
+        }
+    }
+}
+
+impl VisitAtoms for Worker {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        self.owner.visit_atoms(visitor);
+        self.mode.visit_atoms(visitor);
+        self.finding.visit_atoms(visitor);
+        self.sweep.visit_atoms(visitor);
+        self.deliveries.values_mut().for_each(|delivery| delivery.visit_atoms(visitor));
+        if self.mode == Mode::Serve {
+            visitor.tally(&mut self.processed);
         }
     }
 }

@@ -67,7 +67,7 @@ impl Env {
 }
 
 /// What was read: keys with their records, from one point in time.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, VisitAtoms)]
 pub struct View {
     /// Store time of the snapshot.
     pub at: StoreTime,
@@ -293,7 +293,7 @@ pub enum Outcome {
 }
 
 /// A transaction to commit and what follows from it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Plan {
     /// What to commit; without checks and writes there is nothing to commit and the outcome holds at the snapshot.
     pub txn: Txn,

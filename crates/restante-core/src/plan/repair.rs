@@ -6,7 +6,7 @@ use restante_core_derive::VisitAtoms;
 use restante_kv::{Guard, Key, StoreTime, Version};
 
 use super::{Outcome, Planner, Rejection, Stop, lane};
-use crate::atoms::EntryId;
+use crate::atoms::{AtomVisitor, EntryId, VisitAtoms};
 use crate::effect::{Effect, Observation};
 use crate::record::{Destination, DueRow, Entry, Lane, LaneRef, Pointer, Unreadable};
 
@@ -85,7 +85,7 @@ impl RepairLane {
 ///
 /// The version must be the one read *before* the destination was scanned: a producer that added work since has put the
 /// pointer again, and the removal conflicts.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TidyPointer {
     /// The pointer.
     pub key: Key,
@@ -112,5 +112,13 @@ impl TidyPointer {
             p.put(moved, &Pointer {}, Guard::Idempotent);
         }
         Ok(Outcome::Done)
+    }
+}
+
+impl VisitAtoms for TidyPointer {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        visitor.version_of(&self.key, &mut self.version);
+        self.key.visit_atoms(visitor);
+        self.next_vest_at.visit_atoms(visitor);
     }
 }

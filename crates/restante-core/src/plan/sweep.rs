@@ -4,7 +4,7 @@ use restante_core_derive::VisitAtoms;
 use restante_kv::{Guard, Key, StoreTime, Version};
 
 use super::{Outcome, Planner, Rejection, Stable, Stop};
-use crate::atoms::{OwnerId, SendId};
+use crate::atoms::{AtomVisitor, OwnerId, SendId, VisitAtoms};
 use crate::keys::DueKey;
 use crate::record::{Entry, Stage, SweepState};
 
@@ -68,7 +68,7 @@ impl FinishSweep {
 
 /// Deletes a record whose time is over (a marker, a dead letter, a pause, an unpublished stage), a chunk that nobody needs, or a due row
 /// that stands for no entry.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Prune {
     /// The record.
     pub key: Key,
@@ -107,5 +107,13 @@ fn stands_for_its_entry(p: &mut Planner<'_>, due: &DueKey) -> Result<bool, Stop>
         Ok(entry) => Ok(entry.is_some_and(|it| it.active && it.vest_at == due.vest_at && it.destination == due.destination)),
         Err(Stop::Inconsistent { .. }) => Ok(true),
         Err(stop) => Err(stop),
+    }
+}
+
+impl VisitAtoms for Prune {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        visitor.version_of(&self.key, &mut self.version);
+        self.key.visit_atoms(visitor);
+        self.chunk_of.visit_atoms(visitor);
     }
 }

@@ -13,6 +13,7 @@ pub use backlog::{
 pub use entry::{Body, Class, DueRow, Entry, LaneRef, Lease, Pointer, WaitReason};
 pub use upkeep::{DeadLetter, DropReason, QuarantineReason, Quarantined, SweepState};
 
+use restante_core_derive::VisitAtoms;
 use restante_kv::Value;
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
@@ -21,7 +22,7 @@ use thiserror::Error;
 pub const FORMAT: u8 = 1;
 
 /// Why a record cannot be used.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Error, VisitAtoms)]
 pub enum Unreadable {
     /// Written by another version.
     #[error("its format is {0}, this version knows {FORMAT}")]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use restante_kv::{Key, KeyRange, Page};
 
 use crate::Check;
-use crate::bed::{Bed, at_once, delete, is, keys_of, put_blind};
-use crate::breach::{Breach, Held, breach, ensure, equal};
+use crate::bed::{Bed, absent, delete, is, keys_of, put_blind};
+use crate::breach::{Breach, Held, breach, ensure, equal, won};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::required(
@@ -176,8 +176,8 @@ fn unchanged_keys_are_seen_once_while_others_change(bed: &Bed) -> Held {
             deadline.check("scans end although records change")?;
             let key = &moving[i * 7 % moving.len()];
             let write = if i % 3 == 0 { delete(key) } else { put_blind(key, "x") };
-            let current = bed.get_on(&*kv, key)?.map(|record| is(key, record.version));
-            let _ = bed.commit_on(&*kv, current.into_iter().collect(), vec![write])?;
+            let current = bed.get_on(&*kv, key)?.map_or_else(|| absent(key), |record| is(key, record.version));
+            won("a change beside a scan", &bed.commit_on(&*kv, vec![current], vec![write])?)?;
         }
         Ok(())
     };
@@ -190,13 +190,14 @@ fn unchanged_keys_are_seen_once_while_others_change(bed: &Bed) -> Held {
         }
         Ok(())
     };
-    at_once(2, |caller| {
-        if caller == 0 {
-            return change();
-        }
-        let held = scan();
-        is_done.store(true, Ordering::Release);
-        held
-    })
-    .map(|_| ())
+    deadline
+        .at_once(2, |caller| {
+            if caller == 0 {
+                return change();
+            }
+            let held = scan();
+            is_done.store(true, Ordering::Release);
+            held
+        })
+        .map(|_| ())
 }

@@ -1,18 +1,27 @@
 //! The sentences of the contract, with groups, without groups, and with one reader.
 
-use restante_kv::conformance::{block_on, run_all};
 use restante_kv::{AtomicKv, KeyRange};
+use restante_kv_conformance::{OpenError, Subject, Suite, block_on};
 
-use super::{Temp, assert_sound, commit, key, put};
+use super::{Temp, assert_sound, commit, key, path_in, put};
+use crate::{Builder, SqliteKv};
+
+fn suite(name: &str, options: fn(Builder) -> Builder) -> Suite {
+    Suite::new(name, move || {
+        let directory = tempfile::tempdir().map_err(OpenError::new)?;
+        let open = move || options(SqliteKv::builder(path_in(&directory))).open();
+        Ok::<_, OpenError>(Subject::new(open))
+    })
+}
 
 #[test]
 fn store_meets_the_contract() {
-    run_all(|_| Temp::new());
+    suite("sqlite", |builder| builder).run().assert_passed();
 }
 
 #[test]
 fn store_without_groups_and_with_one_reader_meets_the_contract() {
-    run_all(|_| Temp::with(|builder| builder.group_max(1).readers(1)));
+    suite("sqlite, one by one", |builder| builder.group_max(1).readers(1)).run().assert_passed();
 }
 
 #[test]

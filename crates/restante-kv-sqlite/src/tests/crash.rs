@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{env, io, thread};
 
-use restante_kv::conformance::block_on;
 use restante_kv::{AtomicKv, KeyRange};
+use restante_kv_conformance::block_on;
 
 use super::{absent, assert_sound, commit, get, key, put};
 use crate::SqliteKv;

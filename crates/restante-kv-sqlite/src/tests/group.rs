@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use restante_kv::conformance::block_on;
 use restante_kv::{AtomicKv, StoreError, Txn, Versioned};
+use restante_kv_conformance::block_on;
 use rusqlite::Connection;
 
 use crate::OpenError;

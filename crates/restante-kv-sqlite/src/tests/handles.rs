@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use restante_kv::conformance::block_on;
 use restante_kv::{AtomicKv, StoreError, StoreTime};
+use restante_kv_conformance::block_on;
 
 use super::{Temp, absent, assert_sound, commit, delete, get, is, key, put, sent, txn};
 use crate::SqliteKv;

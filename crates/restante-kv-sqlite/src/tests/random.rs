@@ -1,10 +1,10 @@
 //! Random programs: the store answers as the model does, whatever was done before.
 
 use proptest::prelude::*;
-use restante_kv::conformance::block_on;
 use restante_kv::{
     AtomicKv, Check, Expect, Guard, Key, KeyRange, Model, Mutation, StoreError, Txn, Value, Version, Versioned, Write,
 };
+use restante_kv_conformance::block_on;
 
 use super::{Temp, assert_sound, key};
 

@@ -1,10 +1,11 @@
-//! The contract on the model, and what is the model's own: strict mode, the clock, exact conflicts.
+//! What is the model's own: strict mode, the clock, exact conflicts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use restante_kv_conformance::block_on;
+
 use super::{MemoryKv, Model, StrictViolation, check_strict};
-use crate::conformance::{block_on, run_all};
 use crate::{AtomicKv, Check, Expect, Guard, Key, KeyRange, Limits, Mutation, StoreError, StoreTime, Txn, Value, Version, Write};
 
 /// A clock that goes on by a millisecond whenever it is read.
@@ -31,18 +32,6 @@ fn absent(name: &str) -> Check {
 
 fn txn(checks: &[Check], writes: &[Write]) -> Txn {
     Txn { checks: checks.to_vec(), writes: writes.to_vec() }
-}
-
-#[test]
-fn strict_store_meets_the_contract() {
-    run_all(|_| MemoryKv::new(Limits::FLOOR, ticking()).strict(true));
-}
-
-#[test]
-fn store_without_a_clock_and_with_tiny_limits_meets_the_contract() {
-    let limits = Limits { scan_page_max: 4, value_bytes_max: 512, txn_bytes_max: 20_000, has_clock: false, ..Limits::FLOOR };
-    // Many short keys and small values: the longest keys stay within a transaction.
-    run_all(|_| MemoryKv::new(Limits { txn_writes_max: 100, ..limits }, ticking()));
 }
 
 #[test]

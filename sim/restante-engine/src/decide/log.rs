@@ -122,6 +122,16 @@ impl DecisionLog {
         &self.fired
     }
 
+    /// All recorded decisions, as a tape would say them: in order; what was asked twice comes twice.
+    pub fn entries(&self) -> impl Iterator<Item = TapeEntry> {
+        let starts = std::iter::once(0).chain(self.made.iter().map(|made| made.text_end));
+        self.made.iter().zip(starts).map(|(made, start)| TapeEntry {
+            site: made.site.into(),
+            key: self.texts[start..made.text_end].into(),
+            choice: made.choice.to_string(),
+        })
+    }
+
     /// The tape's entries that no decision asked for. Kept also when not recording.
     pub fn unused_overrides(&self) -> Vec<&TapeEntry> {
         self.overrides_that_were(Fate::Unused)

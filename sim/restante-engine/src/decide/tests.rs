@@ -279,6 +279,21 @@ fn a_fault_asked_for_twice_is_on_the_tape_once() {
 }
 
 #[test]
+fn a_log_as_a_tape_answers_everything_alike() {
+    let ask = |decider: &mut Decider| {
+        let choice = decider.choose("site", format_args!("key"), &OUTCOME) as u64;
+        let latency = decider.quantity("latency", format_args!("key"), Quantity::uniform(1, 900, 1));
+        [choice, latency, decider.draw("bits", format_args!(""))]
+    };
+    let mut decider = Decider::new(5).recording();
+    let first = ask(&mut decider);
+    let entries: Vec<_> = decider.log().entries().collect();
+    assert_eq!(entries[1], entry("latency", "key", &first[1].to_string()));
+    assert_eq!(entries.iter().map(|entry| entry.site.as_str()).collect::<Vec<_>>(), ["site", "latency", "bits"]);
+    assert_eq!(ask(&mut Decider::with_tape(6, &Tape::from(entries))), first);
+}
+
+#[test]
 fn a_tape_may_choose_what_has_weight_0() {
     let all = [Alternative::new("benign", 1), Alternative::new("never", 0)];
     let mut decider = Decider::with_tape(1, &Tape::from(vec![entry("site", "key", "never")]));

@@ -8,6 +8,7 @@ mod properties;
 pub use properties::PROPERTIES;
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use restante_core::atoms::{EntryId, SendId};
@@ -28,6 +29,7 @@ use ghost::{End, GhostEntry, GhostLane, GhostSend};
 pub(crate) type Evidence = Vec<(&'static str, String)>;
 
 /// Checks the properties against what really happened.
+#[derive(Clone)]
 pub(crate) struct Auditor {
     env: Arc<Env>,
     pub(crate) violation: Option<Violation>,
@@ -212,6 +214,13 @@ impl Auditor {
 
     pub(crate) fn on_depth(&mut self, task: Task, report: DepthReport, at: SimTime) {
         let Some(recount) = self.recounts.remove(&task) else { return };
+        self.compare_depth(report, recount, at);
+        if report.is_drained() {
+            self.mark("drained-was-proved");
+        }
+    }
+
+    fn compare_depth(&mut self, report: DepthReport, recount: DepthReport, at: SimTime) {
         let differing = [
             ("entries", report.entries != recount.entries),
             ("leased", report.leased != recount.leased),
@@ -222,9 +231,36 @@ impl Auditor {
             let names = differing.iter().filter(|(_, differs)| *differs).map(|(name, _)| ("counter", (*name).to_owned()));
             self.violate(at, "depth-is-the-recount", names.collect());
         }
-        if report.is_drained() {
-            self.mark("drained-was-proved");
+    }
+
+    /// A depth that was read while nothing changed, against a recount.
+    pub(crate) fn check_depth(&mut self, store: &Model, report: DepthReport, at: SimTime) {
+        let recount = self.recount(store);
+        self.check_conservation(&recount, at);
+        self.compare_depth(report, recount, at);
+    }
+
+    /// When entries vest: the deadlines that time passes to.
+    pub(crate) fn vests(&self, store: &Model) -> Vec<StoreTime> {
+        let Ok(page) = store.scan(&self.env.keys.all(Kind::Entry), usize::MAX) else { return Vec::new() };
+        page.entries.iter().filter_map(|(_, record)| Some(Entry::decode(&record.value).ok()?.vest_at)).collect()
+    }
+
+    /// Folds what really happened into a fingerprint of the state: what the properties will look at later.
+    pub(crate) fn hash_truth(&self, hasher: &mut impl Hasher, now: StoreTime) {
+        for (id, ghost) in &self.entries {
+            let end = ghost.end.map(|end| end as u8);
+            let lease = ghost.lease.map(|lease| (lease.fence, lease.expires_at.since_ms(now)));
+            (id.send, id.index, end, ghost.fence_max, lease, ghost.wake_pending).hash(hasher);
+            if end.is_none() {
+                let gate = ghost.gate_read_at.map(|(fence, _)| fence);
+                (&ghost.posted, &ghost.accepted, &ghost.told, gate).hash(hasher);
+            }
         }
+        for (destination, (_, until)) in &self.paced {
+            (destination, until.since_ms(now)).hash(hasher);
+        }
+        self.intake_open.hash(hasher);
     }
 
     /// A single run reports. What was discoverable and due when it began, and nobody touched since, it must have found.

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::Environment;
 use crate::campaign::{Difference, Divergence, FailedSeed, HarnessError, Target, divergence, run_guarded};
+use crate::explore::ScheduledMove;
 use crate::{Mutant, PROPERTIES, RunOptions, RunResult};
 
 /// Name of the schema; a number follows.
@@ -43,6 +44,9 @@ pub struct Capsule {
     pub fired: Vec<TapeEntry>,
     /// All decisions, to compare with.
     pub decisions: DecisionRecord,
+    /// For a violation that an exploration found: the moves that lead to it, instead of a seed and a tape.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<ScheduledMove>,
 }
 
 /// What was violated.
@@ -57,6 +61,17 @@ pub struct FailureNote {
     pub fingerprint: String,
     /// When it was noticed, in simulated microseconds.
     pub at_us: SimTime,
+}
+
+impl FailureNote {
+    fn of(violation: &Violation) -> Self {
+        Self {
+            property: violation.property.into(),
+            sentence: sentence_of(violation.property).into(),
+            fingerprint: violation.fingerprint(),
+            at_us: violation.at,
+        }
+    }
 }
 
 /// Why a violation did not become a capsule.
@@ -146,15 +161,40 @@ impl Capsule {
             tape: Tape::new(),
             mutant: mutant.map(|mutant| mutant.name().to_owned()),
             environment: Environment::current(),
-            failure: FailureNote {
-                property: violation.property.into(),
-                sentence: sentence_of(violation.property).into(),
-                fingerprint: violation.fingerprint(),
-                at_us: violation.at,
-            },
+            failure: FailureNote::of(violation),
             digest: format!("{:032x}", run.digest),
             fired: run.log.fired().to_vec(),
             decisions: run.log.record(),
+            schedule: Vec::new(),
+        }
+    }
+
+    /// The capsule of a violation that an exploration found; `run` is its schedule taken again.
+    pub fn of_schedule(
+        target: &Target,
+        mutant: Option<Mutant>,
+        schedule: Vec<ScheduledMove>,
+        run: &RunResult,
+        violation: &Violation,
+    ) -> Self {
+        Self { schedule, ..Self::of(target, 0, mutant, run, violation) }
+    }
+
+    /// The capsule of another run of its seed, with another scenario text and tape.
+    pub(crate) fn with_run(&self, scenario_text: String, tape: Tape, run: &RunResult, violation: &Violation) -> Self {
+        Self {
+            schema: self.schema.clone(),
+            scenario: self.scenario.clone(),
+            scenario_text,
+            seed: self.seed,
+            tape,
+            mutant: self.mutant.clone(),
+            environment: Environment::current(),
+            failure: FailureNote::of(violation),
+            digest: format!("{:032x}", run.digest),
+            fired: run.log.fired().to_vec(),
+            decisions: run.log.record(),
+            schedule: Vec::new(),
         }
     }
 
@@ -205,8 +245,17 @@ impl Capsule {
     ///
     /// [`WriteError`]
     pub fn write_into(&self, folder: &Path) -> Result<PathBuf, WriteError> {
+        self.write_as(folder, &self.file_name())
+    }
+
+    /// Writes the capsule into `folder`, which is made if need be, under `name`; returns its path.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]
+    pub fn write_as(&self, folder: &Path, name: &str) -> Result<PathBuf, WriteError> {
         fs::create_dir_all(folder).map_err(|source| WriteError { path: folder.to_owned(), source })?;
-        let path = folder.join(self.file_name());
+        let path = folder.join(name);
         fs::write(&path, self.to_json() + "\n").map_err(|source| WriteError { path: path.clone(), source })?;
         Ok(path)
     }

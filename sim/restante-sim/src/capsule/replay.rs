@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::{Capsule, Environment};
 use crate::campaign::{HarnessError, Verdict, run_guarded};
+use crate::explore::{Retaken, retake};
 use crate::scenario::{self, ScenarioError};
 use crate::{Mutant, RunOptions, RunResult};
 
@@ -83,8 +84,16 @@ pub fn replay(capsule: &Capsule) -> Result<Replayed, ReplayError> {
     let by_name = |name: &String| Mutant::by_name(name).ok_or_else(|| ReplayError::Mutant(name.clone()));
     let mutant = capsule.mutant.as_ref().map(by_name).transpose()?;
     let options = RunOptions { tape: capsule.tape.clone(), mutant, trace: true, record: true, ..RunOptions::default() };
-    let run = run_guarded(&scenario, capsule.seed, &options)?;
     let environment_differences = capsule.environment.differences(&Environment::current());
+    let (run, decisions) = if capsule.schedule.is_empty() {
+        let run = run_guarded(&scenario, capsule.seed, &options)?;
+        let decisions = run.log.compare(&capsule.decisions);
+        (run, decisions)
+    } else {
+        let Retaken { run, moves_taken, first_difference } = retake(&scenario, mutant, &capsule.schedule);
+        let recorded = capsule.schedule.len();
+        (run, Match { matched: moves_taken, recorded, made: moves_taken, first_difference })
+    };
     let found = run.violation.as_ref().map(Violation::fingerprint);
     let replay = match found {
         Some(found) if found == capsule.failure.fingerprint => Replay::Reproduced,
@@ -95,7 +104,7 @@ pub fn replay(capsule: &Capsule) -> Result<Replayed, ReplayError> {
     Ok(Replayed {
         replay,
         violation: run.violation.clone(),
-        decisions: run.log.compare(&capsule.decisions),
+        decisions,
         is_digest_same: format!("{:032x}", run.digest) == capsule.digest,
         environment_differences,
         run,

@@ -25,6 +25,7 @@ fn capsule() -> Capsule {
         digest: "0".repeat(32),
         fired: Vec::new(),
         decisions: "AAECAw".parse().expect("one decision"),
+        schedule: Vec::new(),
     }
 }
 

@@ -1,12 +1,15 @@
 //! The command line: arguments in, one verdict out.
 
 mod args;
+mod check;
+mod conformance;
 mod list;
 mod mutants;
 mod output;
 mod progress;
 mod replay;
 mod run;
+mod shrink;
 mod targets;
 
 use clap::Parser;
@@ -30,8 +33,11 @@ pub(crate) fn main() -> Verdict {
     let verdict = match &command {
         Command::Run(args) => run::run(args, &mut output),
         Command::Replay(args) => replay::replay(args, &mut output),
+        Command::Shrink(args) => shrink::shrink(args, &mut output),
+        Command::Check(args) => check::check(args, &mut output),
         Command::Mutants(args) => mutants::mutants(args, &mut output),
         Command::List(args) => list::list(args, &mut output),
+        Command::Conformance(args) => conformance::conformance(args, &mut output),
     };
     let verdict = verdict.unwrap_or_else(|error| {
         output::complain(&error.message);

@@ -31,6 +31,13 @@ impl Progress {
         Self { bar }
     }
 
+    /// Another candidate has been tried.
+    pub(super) fn on_candidate(&self) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+    }
+
     /// Takes the bar away.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {

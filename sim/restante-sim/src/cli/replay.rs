@@ -30,18 +30,23 @@ fn replay_seed(args: &ReplayArgs, seed: u64, output: &mut Output) -> Result<Verd
 }
 
 fn replay_capsule(args: &ReplayArgs, output: &mut Output) -> Result<Verdict, Failed> {
-    let capsule = Capsule::read(Path::new(&args.target)).map_err(|error| {
-        let verdict = match error {
-            CapsuleError::Unreadable { .. } | CapsuleError::Malformed { .. } => Verdict::Usage,
-            CapsuleError::Newer { .. } => Verdict::Stale,
-        };
-        Failed { verdict, message: error.to_string() }
-    })?;
+    let capsule = read_capsule(&args.target)?;
     let replayed = capsule::replay(&capsule)
         .map_err(|error| Failed { verdict: error.verdict(), message: format!("{}: {error}", args.target) })?;
     let report = ReplayReport::of_capsule(&capsule, &replayed, args.trace && args.json);
     show(args, &report, &replayed.run, output);
     Ok(replayed.verdict())
+}
+
+/// The capsule at `path`.
+pub(super) fn read_capsule(path: &str) -> Result<Capsule, Failed> {
+    Capsule::read(Path::new(path)).map_err(|error| {
+        let verdict = match error {
+            CapsuleError::Unreadable { .. } | CapsuleError::Malformed { .. } => Verdict::Usage,
+            CapsuleError::Newer { .. } => Verdict::Stale,
+        };
+        Failed { verdict, message: error.to_string() }
+    })
 }
 
 fn show(args: &ReplayArgs, report: &ReplayReport, run: &RunResult, output: &mut Output) {

@@ -40,7 +40,7 @@ fn plan(args: &RunArgs) -> Result<Plan, Failed> {
     let flags = &args.flags;
     let targets = match (args.scenarios.is_empty(), flags.mutant) {
         (true, Some(mutant)) => targets([mutant.scenario()])?,
-        (true, None) => targets(scenario::builtin_names())?,
+        (true, None) => targets(scenario::suite_names())?,
         (false, _) => targets(args.scenarios.iter().map(String::as_str))?,
     };
     let default = match (flags.seed, flags.mutant, flags.time_budget) {

@@ -2,18 +2,22 @@
 //!
 //! Everything is the same for the same work, except `timing`, which is kept apart.
 
+mod check;
 mod mutants;
 mod replay;
 mod run_json;
 mod run_text;
+mod shrink;
 mod text;
 
 use std::path::PathBuf;
 
+pub(crate) use check::CheckReport;
 pub(crate) use mutants::{MutantReport, MutantsReport};
 pub(crate) use replay::ReplayReport;
 pub(crate) use run_json::{RunReport, Timing};
 pub(crate) use run_text::{run_text, speed_text};
+pub(crate) use shrink::ShrinkReport;
 pub(crate) use text::{found_text, list_of, quoted, table};
 
 /// What became of a failure's capsule.

@@ -47,11 +47,17 @@ builtin![
     "traces/lane-of-two",
     "traces/staged-payload",
     "traces/closed-intake",
+    "check/backlog",
 ];
 
 /// Names of the scenarios that come with the command, in the order they run.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// Names of the scenarios that `run` runs when none is named: all but the bounds of explorations.
+pub fn suite_names() -> impl Iterator<Item = &'static str> {
+    builtin_names().filter(|name| !name.starts_with("check/"))
 }
 
 /// Why a scenario cannot be used.

@@ -3,7 +3,7 @@
 mod load;
 mod units;
 
-pub use load::{ScenarioError, builtin_names, load, parse};
+pub use load::{ScenarioError, builtin_names, load, parse, suite_names};
 pub use units::{Ms, Share, Size, Span};
 
 use restante_core::Config;
@@ -38,6 +38,23 @@ pub struct Scenario {
     /// What a set of runs of this scenario must have seen.
     #[serde(default)]
     pub expect: Expect,
+    /// The bound within which `check` explores every order of events.
+    #[serde(default)]
+    pub bound: Bound,
+}
+
+/// The bound of an exploration, beside what `world`, `workload`, `config` and `faults` say.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bound {
+    /// Most commits whose answer says "unknown".
+    pub ambiguous_count: u32,
+    /// Most times that time passes a deadline although somebody could have acted before.
+    pub pauses_count: u32,
+    /// Whether the scans of discovery can be overtaken like any other operation, instead of being read at once.
+    pub hints_are_moves: bool,
+    /// Whether the sends happen while the workers run, instead of before.
+    pub sends_meet_workers: bool,
 }
 
 /// Who is there, and for how long.
@@ -155,6 +172,7 @@ pub struct ConfigTable {
     pub window: usize,
     pub concurrency: usize,
     pub counter_slots: u64,
+    pub pointer_shards: u64,
     pub tries_max: u32,
 }
 
@@ -179,6 +197,7 @@ impl Default for ConfigTable {
             window: 8,
             concurrency: 4,
             counter_slots: 8,
+            pointer_shards: 4,
             tries_max: 8,
         }
     }
@@ -206,6 +225,7 @@ impl ConfigTable {
             window: self.window,
             concurrency: self.concurrency,
             counter_slots: self.counter_slots,
+            pointer_shards: self.pointer_shards,
             tries_max: self.tries_max,
             ..Config::new(self.max_retention.0)
         }

@@ -4,7 +4,10 @@
 //! that they decide; faults are alternatives at named sites, and end at `heal_at`.
 
 pub(crate) mod alias;
+mod canon;
+mod choices;
 mod event;
+mod explored;
 mod faults;
 mod incidents;
 mod network;
@@ -15,6 +18,7 @@ mod store;
 mod workload;
 
 pub(crate) use event::{Origin, Task};
+pub(crate) use explored::{Move, Taken};
 pub(crate) use faults::fault_sums;
 pub(crate) use node::EPOCH_MS;
 
@@ -23,12 +27,13 @@ use std::fmt::Arguments;
 use std::sync::Arc;
 
 use restante_core::Env;
-use restante_engine::{Alternative, Decider, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation};
+use restante_engine::{Alternative, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation};
 use restante_kv::{Model, StoreTime};
 
 use crate::audit::Auditor;
 use crate::mutant::Mutant;
 use crate::scenario::{Scenario, Span};
+use choices::Choices;
 use event::Event;
 use faults::{FaultSite, FaultSites};
 use node::Node;
@@ -88,11 +93,12 @@ pub struct RunResult {
 }
 
 /// One run.
+#[derive(Clone)]
 pub struct World<'s> {
     scenario: &'s Scenario,
     env: Arc<Env>,
-    sites: FaultSites,
-    decider: Decider,
+    sites: Arc<FaultSites>,
+    decider: Choices,
     timeline: Timeline<Event>,
     store: Model,
     nodes: Vec<Node>,
@@ -109,6 +115,10 @@ pub struct World<'s> {
     healed: bool,
     outage_until: SimTime,
     crashes_left: u32,
+    /// Commits that may still be answered "unknown": a bound of explorations.
+    ambiguous_left: u32,
+    /// Times that somebody may still stand still while time passes a deadline: a bound of explorations.
+    pauses_left: u32,
     commands_issued: u32,
     ending: bool,
     ended: bool,
@@ -132,7 +142,7 @@ impl<'s> World<'s> {
         world.into_result()
     }
 
-    fn into_result(self) -> RunResult {
+    pub(crate) fn into_result(self) -> RunResult {
         RunResult {
             violation: self.auditor.violation,
             digest: self.digest.value(),
@@ -143,7 +153,7 @@ impl<'s> World<'s> {
             marks: self.auditor.marks,
             faults: self.faults,
             trace: self.trace,
-            log: self.decider.log().clone(),
+            log: self.decider.log(),
         }
     }
 
@@ -208,14 +218,20 @@ impl<'s> World<'s> {
 
     /// Which fault happens at a site: the name of its family, or "ok". Nothing is asked once the world has healed.
     fn fault(&mut self, site: fn(&FaultSites) -> &FaultSite, key: Arguments<'_>) -> &'static str {
-        let site = site(&self.sites);
+        let sites = self.sites.clone();
+        let site = site(&sites);
         if self.healed || !site.is_armed() {
             return "ok";
         }
-        let index = self.decider.choose(site.site, key, &site.alternatives);
-        let name = site.alternatives[index].name;
+        let is_spent = |fault: &Alternative| self.ambiguous_left == 0 && fault.name.starts_with("store.ambiguous");
+        let within_budget: Vec<Alternative> = site.alternatives.iter().filter(|fault| !is_spent(fault)).copied().collect();
+        let index = self.decider.choose(site.site, key, &within_budget);
+        let name = within_budget[index].name;
         if index > 0 {
             self.faults.requested(name);
+        }
+        if name.starts_with("store.ambiguous") {
+            self.ambiguous_left -= 1;
         }
         name
     }

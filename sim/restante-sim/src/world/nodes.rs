@@ -6,6 +6,7 @@ use restante_core::machine::{About, Io, LocalTime, Reply, RunReport, TransactSte
 use restante_core::{Effect, Subject};
 
 use super::alias::{self, SubjectAlias};
+use super::choices::Choices;
 use super::event::{Act, Event, Origin, StoreOp, Task};
 use super::faults::{FaultSite, FaultSites};
 use super::node::Role;
@@ -43,6 +44,9 @@ impl World<'_> {
             let node = &self.nodes[origin.node];
             let bucket = if let Subject::Entry(_) = subject { 0 } else { self.now().as_ms() / RECURRENCE_MS };
             let base = format!("{what} {alias} by {}#{}", node.name, node.life);
+            if let Choices::Explored(_) = self.decider {
+                return Act { about, label: format!("{base} t{tries}").into() };
+            }
             let seen = self.occurrences.entry(hash(&base)).or_insert((bucket, 0));
             if seen.0 != bucket {
                 *seen = (bucket, 0);

@@ -8,6 +8,7 @@ use restante_core::{Command, Env};
 use restante_engine::{Decider, Digest, FaultCounts, SimTime, Timeline, Trace};
 use restante_kv::{Limits, Model};
 
+use super::choices::Choices;
 use super::event::{Event, Incident, Operation};
 use super::faults::FaultSites;
 use super::node::{Clock, Node, Role};
@@ -25,12 +26,13 @@ impl<'s> World<'s> {
         }
         let decider = Decider::with_tape(seed, &options.tape);
         let decider = if options.record { decider.recording() } else { decider };
+        let decider = Choices::Seeded(Box::new(decider));
         let trace = if options.trace { Trace::all() } else { Trace::off() };
         let mut world = Self {
             scenario,
             auditor: Auditor::new(&env, scenario),
             env,
-            sites,
+            sites: Arc::new(sites),
             decider,
             timeline: Timeline::new(),
             store: Model::new(Limits { has_clock: scenario.world.store_clock, ..Limits::FLOOR }),
@@ -46,6 +48,8 @@ impl<'s> World<'s> {
             healed: false,
             outage_until: SimTime::ZERO,
             crashes_left: scenario.faults.process.crashes_max,
+            ambiguous_left: u32::MAX,
+            pauses_left: 0,
             commands_issued: 0,
             ending: false,
             ended: false,

@@ -1,0 +1,247 @@
+//! The same world without a clock that drives it: any event that could happen next may.
+//!
+//! An exploration takes one *move* at a time: an operation reaches the store, a POST is made, a wait ends, a signal arrives, a
+//! node starts, or time passes. What follows from a move without anybody else noticing (an answer on its way back, an
+//! arrival) happens in the same move: an order that nobody can observe is not tried twice.
+//!
+//! Time stands still while anybody can act. When nobody can, it passes for free to the next deadline (a lease's end, a due
+//! instant, a wait); while somebody could, that costs one of the bound's pauses.
+
+use restante_core::machine::Reply;
+use restante_core::plan::{Depth, View};
+use restante_core::record::{Record, SweepState};
+use restante_core::{Command, Outcome};
+use restante_engine::{EventId, SimTime};
+use restante_kv::{Guard, Mutation, Txn, Write};
+
+use super::choices::{Choices, Script};
+use super::event::Event;
+use super::node::Role;
+use super::{EPOCH_MS, RunOptions, World, alias};
+use crate::mutant::Mutant;
+use crate::scenario::Scenario;
+
+/// Something that can happen next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Move {
+    /// This event.
+    Event(EventId),
+    /// Time passes to this deadline.
+    Tick { to: SimTime, is_pause: bool },
+}
+
+/// A move as it was taken, by name, and what it asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    pub(crate) name: String,
+    /// For each question, the alternatives.
+    pub(crate) asked: Vec<Vec<&'static str>>,
+}
+
+impl<'s> World<'s> {
+    /// The world at the beginning of an exploration: everything is accepted, the workers have just started.
+    pub(crate) fn explored(scenario: &'s Scenario, mutant: Option<Mutant>, trace: bool) -> Self {
+        let mut world = Self::new(scenario, 0, &RunOptions { mutant, trace, ..RunOptions::default() });
+        world.decider = Choices::Explored(Script::default());
+        world.ambiguous_left = 0;
+        world.crashes_left = 0;
+        world.skip_sweeps();
+        for is_producer in [true, false] {
+            for node in 0..world.nodes.len() {
+                if matches!(world.nodes[node].role, Role::Producer(_)) == is_producer {
+                    world.on_start(node);
+                }
+            }
+            if is_producer && !scenario.bound.sends_meet_workers {
+                while let Some((_, event)) = world.timeline.pop() {
+                    world.handle(event);
+                }
+            }
+        }
+        world.settle();
+        world.ambiguous_left = scenario.bound.ambiguous_count;
+        world.crashes_left = scenario.faults.process.crashes_max;
+        world.pauses_left = scenario.bound.pauses_count;
+        world
+    }
+
+    /// A sweep has just been completed: within the bound none is due, and discovery stands alone.
+    fn skip_sweeps(&mut self) {
+        let state = SweepState {
+            owner: alias::owner_id(usize::from(u8::MAX), 0),
+            taken_until: restante_kv::StoreTime::default(),
+            started_at: self.store_now(),
+            completed: true,
+            completed_from: self.store_now(),
+        };
+        let write = Write { key: self.env.keys.sweep(), mutation: Mutation::Put(state.encode()), guard: Guard::Idempotent };
+        if let Err(error) = self.store.commit(&Txn { checks: Vec::new(), writes: vec![write] }) {
+            self.auditor.harness_error(&format!("the sweep's record cannot be written: {error}"));
+        }
+    }
+
+    fn is_timer(event: &Event) -> bool {
+        matches!(event, Event::Reply { act, reply: Reply::Slept, .. } if act.about.what == "idle")
+    }
+
+    /// Whether an event is part of the move that caused it.
+    fn is_immediate(&self, event: &Event) -> bool {
+        match event {
+            Event::Reply { .. } => !Self::is_timer(event),
+            Event::Arrive { .. } => true,
+            // A scan is a hint that proves nothing: unless the bound asks for it, when it is read is not a move of its own.
+            Event::Store { act, .. } => self.is_hint(act.about.what),
+            Event::Produce { .. } => !self.scenario.bound.sends_meet_workers,
+            Event::LateCommit { .. }
+            | Event::PostBegin { .. }
+            | Event::Wake { .. }
+            | Event::Start { .. }
+            | Event::Cron { .. }
+            | Event::Operate { .. }
+            | Event::Incident(_)
+            | Event::Heal
+            | Event::Check => false,
+        }
+    }
+
+    fn is_hint(&self, what: &str) -> bool {
+        !self.scenario.bound.hints_are_moves && matches!(what, "scan-pointers" | "read-destinations" | "scan-due")
+    }
+
+    /// Whether an event can have no effect any more, or is outside the bound.
+    fn is_void(&self, event: &Event) -> bool {
+        match event {
+            Event::Reply { act, .. } if act.about.what == "sweep-idle" => true,
+            Event::Reply { origin, .. } | Event::PostBegin { origin, .. } => !self.is_alive(*origin),
+            Event::Store { origin, op, .. } => !self.is_alive(*origin) && !matches!(op, super::event::StoreOp::Commit(_)),
+            Event::Wake { node, life } => !self.nodes[*node].up || self.nodes[*node].life != *life,
+            _ => false,
+        }
+    }
+
+    /// Lets happen what follows from a move, and drops what can have no effect.
+    fn settle(&mut self) {
+        while self.auditor.violation.is_none() {
+            let next = self.timeline.iter().find(|(_, _, event)| self.is_void(event) || self.is_immediate(event));
+            let Some((id, _, event)) = next else { return };
+            let is_void = self.is_void(event);
+            if let Some(event) = self.timeline.cancel(id)
+                && !is_void
+            {
+                self.handle(event);
+            }
+        }
+    }
+
+    /// Everything that can happen next, in a fixed order.
+    pub(crate) fn moves(&self) -> Vec<Move> {
+        let now = self.now();
+        let mut moves: Vec<Move> = self
+            .timeline
+            .iter()
+            .filter(|(_, at, event)| !Self::is_timer(event) || *at <= now)
+            .map(|(id, _, _)| Move::Event(id))
+            .collect();
+        let is_pause = !moves.is_empty();
+        if (!is_pause || self.pauses_left > 0)
+            && let Some(to) = self.next_deadline()
+        {
+            moves.push(Move::Tick { to, is_pause });
+        }
+        moves
+    }
+
+    fn next_deadline(&self) -> Option<SimTime> {
+        let now = self.now();
+        let waits = self.timeline.iter().filter(|(_, at, event)| Self::is_timer(event) && *at > now).map(|(_, at, _)| at);
+        let vests = self.auditor.vests(&self.store).into_iter().filter_map(|at| {
+            let at = SimTime::from_ms(at.as_ms().checked_sub(EPOCH_MS)?);
+            (at > now).then_some(at)
+        });
+        waits.chain(vests).min()
+    }
+
+    /// Takes a move; questions are answered by `answers`, and benignly past their end.
+    pub(crate) fn take(&mut self, a_move: Move, answers: &[usize]) -> Taken {
+        self.decider = Choices::Explored(Script { answers: answers.to_vec(), asked: Vec::new() });
+        let name = match a_move {
+            Move::Tick { to, is_pause } => {
+                self.pauses_left -= u32::from(is_pause);
+                self.timeline.advance(to);
+                format!("time passes to {} ms", to.as_ms())
+            }
+            Move::Event(id) => match self.timeline.cancel(id) {
+                Some(event) => {
+                    let name = self.name_of(&event);
+                    self.handle(event);
+                    name
+                }
+                None => "nothing".to_owned(),
+            },
+        };
+        self.settle();
+        let asked = match &mut self.decider {
+            Choices::Explored(script) => std::mem::take(&mut script.asked),
+            Choices::Seeded(_) => Vec::new(),
+        };
+        Taken { name, asked }
+    }
+
+    /// The name of a move, for schedules.
+    pub(crate) fn name_of(&self, event: &Event) -> String {
+        match event {
+            Event::Store { act, .. } => format!("store: {}", act.label),
+            Event::LateCommit { act, .. } => format!("late: {}", act.label),
+            Event::PostBegin { act, .. } => format!("post: {}", act.label),
+            Event::Reply { origin, .. } => format!("wait ends: {}", self.nodes[origin.node].name),
+            Event::Wake { node, .. } => format!("signal: {}", self.nodes[*node].name),
+            Event::Start { node } => format!("start: {}", self.nodes[*node].name),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// The names of everything that can happen next, with the moves.
+    pub(crate) fn named_moves(&self) -> Vec<(String, Move)> {
+        let name = |a_move: &Move| match a_move {
+            Move::Tick { to, .. } => format!("time passes to {} ms", to.as_ms()),
+            Move::Event(id) => self.timeline.get(*id).map_or(String::new(), |event| self.name_of(event)),
+        };
+        self.moves().into_iter().map(|a_move| (name(&a_move), a_move)).collect()
+    }
+
+    /// Whether everything is delivered or given up and nothing is in flight that could change it.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.auditor.first_left(&self.store).is_none() && !self.timeline.iter().any(|(_, _, event)| !Self::is_timer(event))
+    }
+
+    /// Checks what must hold whenever nobody can act, and that somebody still can if anything is left.
+    pub(crate) fn check_at_rest(&mut self, moves: &[Move]) {
+        if moves.iter().any(|a_move| matches!(a_move, Move::Event(_))) {
+            return;
+        }
+        let at = self.now();
+        if let Some(what) = self.auditor.first_left(&self.store)
+            && moves.is_empty()
+        {
+            self.auditor.violate(at, "drains-after-heal", vec![what]);
+        }
+        let (keys, depth) = (self.env.keys.all_counters(), Command::Depth(Depth {}));
+        let mut read = vec![self.env.keys.intake()];
+        read.extend(keys);
+        let Ok(records) = self.store.get_many(&read) else { return };
+        let view = View { at: self.store_now(), records: read.into_iter().zip(records).collect() };
+        if let Ok(plan) = depth.plan(&self.env, &view, false)
+            && let Outcome::Depth(report) = plan.outcome
+        {
+            self.auditor.check_depth(&self.store, report, at);
+        }
+    }
+
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn violation(&self) -> Option<&restante_engine::Violation> {
+        self.auditor.violation.as_ref()
+    }
+}
