@@ -32,6 +32,18 @@ mutants *args:
 replay *args:
     cargo run --release -- replay {{args}}
 
+# A failure, made smaller
+shrink *args:
+    cargo run --release -- shrink {{args}}
+
+# Every order of events within a small bound
+check *args="small":
+    cargo run --release -- check {{args}}
+
+# A store, held against the contract
+conformance *args="--store memory":
+    cargo run --release -- conformance {{args}}
+
 # Figures of the engine
 bench:
     cargo bench -p restante-engine --bench small_workload

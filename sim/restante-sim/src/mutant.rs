@@ -14,7 +14,13 @@ use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Versi
 use crate::world::{EPOCH_MS, Origin, alias};
 
 macro_rules! mutants {
-    ($($variant:ident $name:literal trips $property:literal in $scenario:literal: $sentence:literal;)+) => {
+    (@explored $bound:literal) => {
+        Ok($bound)
+    };
+    (@beyond $reason:literal) => {
+        Err($reason)
+    };
+    ($($variant:ident $name:literal trips $property:literal in $scenario:literal, $how:ident $bound:literal: $sentence:literal;)+) => {
         /// A planted bug.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[expect(missing_docs, reason = "each variant's sentence is in the table")]
@@ -35,6 +41,10 @@ macro_rules! mutants {
             pub const fn scenario(self) -> &'static str {
                 match self { $(Self::$variant => $scenario),+ }
             }
+            /// The bound in which exploration finds it, or why no bound has what it needs.
+            pub const fn bound(self) -> Result<&'static str, &'static str> {
+                match self { $(Self::$variant => mutants!(@$how $bound)),+ }
+            }
             /// What it does, in one sentence.
             pub const fn sentence(self) -> &'static str {
                 match self { $(Self::$variant => $sentence),+ }
@@ -44,65 +54,65 @@ macro_rules! mutants {
 }
 
 mutants! {
-    SettleWithoutFence "settle-without-fence" trips "settle-holds-the-fence" in "faults/slow-answers":
+    SettleWithoutFence "settle-without-fence" trips "settle-holds-the-fence" in "faults/slow-answers", explored "check/stale":
         "A settle takes whatever lease it finds for its own.";
-    FenceRestarts "fence-restarts" trips "fence-rises" in "faults/receivers":
+    FenceRestarts "fence-restarts" trips "fence-rises" in "faults/receivers", explored "check/small":
         "A settle that puts an entry back sets its fencing token to zero.";
-    ClaimIgnoresLease "claim-ignores-lease" trips "lease-is-exclusive" in "faults/crashes":
+    ClaimIgnoresLease "claim-ignores-lease" trips "lease-is-exclusive" in "faults/crashes", explored "check/small":
         "A claim takes an entry although another's lease lasts.";
-    AmbiguousTakenAsFailure "ambiguous-taken-as-failure" trips "told-not-owned-is-not-owned" in "faults/ambiguous-commits":
+    AmbiguousTakenAsFailure "ambiguous-taken-as-failure" trips "told-not-owned-is-not-owned" in "faults/ambiguous-commits", explored "check/sends":
         "An accept of unknown outcome is reported as not accepted, and sent again.";
-    UnknownTakenAsSuccess "unknown-taken-as-success" trips "told-owned-is-owned" in "faults/ambiguous-commits":
+    UnknownTakenAsSuccess "unknown-taken-as-success" trips "told-owned-is-owned" in "faults/ambiguous-commits", beyond "the bound has one unknown commit, and an accept tries again":
         "An accept whose outcome stays unknown is reported as accepted.";
-    MarkerIgnored "marker-ignored" trips "one-send-per-key" in "order/repeated-requests":
+    MarkerIgnored "marker-ignored" trips "one-send-per-key" in "order/repeated-requests", explored "check/sends":
         "An accept does not look for an earlier request under its idempotency key.";
-    IntakeUnchecked "intake-unchecked" trips "closed-intake-accepts-nothing" in "order/intake-closes":
+    IntakeUnchecked "intake-unchecked" trips "closed-intake-accepts-nothing" in "order/intake-closes", beyond "nobody closes intake in a bound":
         "An accept neither reads nor checks the intake record.";
-    SuccessorActiveEarly "successor-active-early" trips "lane-order" in "order/lanes":
+    SuccessorActiveEarly "successor-active-early" trips "lane-order" in "order/lanes", explored "check/lane":
         "An entry behind another of its lane may be claimed at once.";
-    SuccessorNotActivated "successor-not-activated" trips "drains-after-heal" in "order/lanes":
+    SuccessorNotActivated "successor-not-activated" trips "drains-after-heal" in "order/lanes", explored "check/lane":
         "A terminal settle moves its lane on and leaves the next entry asleep.";
-    RetentionFromLastAttempt "retention-from-last-attempt" trips "retention-origin-is-immutable" in "faults/receivers":
+    RetentionFromLastAttempt "retention-from-last-attempt" trips "retention-origin-is-immutable" in "faults/receivers", explored "check/small":
         "A retry starts the entry's retention anew.";
-    GateIgnoresRetention "gate-ignores-retention" trips "no-post-after-retention" in "faults/dead-host":
+    GateIgnoresRetention "gate-ignores-retention" trips "no-post-after-retention" in "faults/dead-host", beyond "retention outlasts a bound":
         "The gate takes every entry for a young one.";
-    PauseIgnored "pause-ignored" trips "pause-is-honoured" in "faults/rate-limits":
+    PauseIgnored "pause-ignored" trips "pause-is-honoured" in "faults/rate-limits", beyond "no destination asks for a pause in a bound":
         "The gate does not look at the destination's pause.";
-    WakeDropped "wake-dropped" trips "wake-is-not-lost" in "faults/wakes":
+    WakeDropped "wake-dropped" trips "wake-is-not-lost" in "faults/wakes", beyond "nobody wakes entries in a bound":
         "A wake of a leased entry leaves no word for its settle.";
-    IndexNotRepaired "index-not-repaired" trips "drains-after-heal" in "faults/lost-index-rows":
+    IndexNotRepaired "index-not-repaired" trips "drains-after-heal" in "faults/lost-index-rows", beyond "no sweep is due in a bound":
         "The sweep's repair writes no row.";
-    CountersNotWritten "counters-not-written" trips "depth-is-the-recount" in "smoke/plain":
+    CountersNotWritten "counters-not-written" trips "depth-is-the-recount" in "smoke/plain", explored "check/small":
         "A settle leaves the counters as they are.";
-    DropUnrecorded "drop-unrecorded" trips "nothing-vanishes" in "faults/receivers":
+    DropUnrecorded "drop-unrecorded" trips "nothing-vanishes" in "faults/receivers", explored "check/small":
         "A delivery is given up without a dead letter.";
-    QuarantineEmptied "quarantine-emptied" trips "quarantine-keeps-the-record" in "faults/foreign-records":
+    QuarantineEmptied "quarantine-emptied" trips "quarantine-keeps-the-record" in "faults/foreign-records", beyond "no record is of another version in a bound":
         "A quarantined record loses its bytes.";
-    AcknowledgedAsFailed "acknowledged-as-failed" trips "acknowledged-is-not-retried" in "smoke/plain":
+    AcknowledgedAsFailed "acknowledged-as-failed" trips "acknowledged-is-not-retried" in "smoke/plain", explored "check/small":
         "An answer of 202 is taken for one of 502.";
-    PayloadPrunedEarly "payload-pruned-early" trips "payload-outlives-its-entries" in "order/large-payloads":
+    PayloadPrunedEarly "payload-pruned-early" trips "payload-outlives-its-entries" in "order/large-payloads", beyond "no sweep is due in a bound":
         "The sweep takes every send for one without members.";
-    MoreFromShortBatch "more-from-short-batch" trips "no-more-means-none" in "faults/cron-only":
+    MoreFromShortBatch "more-from-short-batch" trips "no-more-means-none" in "faults/cron-only", beyond "workers serve for good in a bound":
         "A run that processed fewer than its limit says that nothing is left.";
-    AcceptReplayed "accept-replayed" trips "settled-stays-settled" in "smoke/plain":
+    AcceptReplayed "accept-replayed" trips "settled-stays-settled" in "smoke/plain", beyond "it waits eight seconds of a clock that stands still":
         "The entries of an accept are written once more, seconds later.";
-    RecipientLost "recipient-lost" trips "recipients-are-conserved" in "smoke/plain":
+    RecipientLost "recipient-lost" trips "recipients-are-conserved" in "smoke/plain", beyond "a send of a bound has one recipient":
         "An accept of several recipients forgets the last one.";
-    PayloadTruncated "payload-truncated" trips "payload-arrives-whole" in "smoke/plain":
+    PayloadTruncated "payload-truncated" trips "payload-arrives-whole" in "smoke/plain", explored "check/small":
         "An accept loses the last byte of the payload.";
-    UnknownTakenAsUnsent "unknown-taken-as-unsent" trips "one-post-per-token" in "faults/network":
+    UnknownTakenAsUnsent "unknown-taken-as-unsent" trips "one-post-per-token" in "faults/network", beyond "no POST of a bound is of unknown outcome":
         "A POST of unknown outcome is taken for one that never began.";
-    GateTrustsLease "gate-trusts-lease" trips "post-begins-under-lease" in "faults/slow-answers":
+    GateTrustsLease "gate-trusts-lease" trips "post-begins-under-lease" in "faults/slow-answers", explored "check/stale":
         "The gate takes every lease for a long one.";
-    WakeEndsLease "wake-ends-lease" trips "lease-is-exclusive" in "faults/wakes":
+    WakeEndsLease "wake-ends-lease" trips "lease-is-exclusive" in "faults/wakes", beyond "nobody wakes entries in a bound":
         "A wake of a leased entry ends its lease at once.";
-    SettleNotCommitted "settle-not-committed" trips "settled-is-settled" in "smoke/plain":
+    SettleNotCommitted "settle-not-committed" trips "settled-is-settled" in "smoke/plain", explored "check/small":
         "A terminal settle commits its checks and none of its writes.";
-    SettleUnchecked "settle-unchecked" trips "writes-keep-their-rules" in "smoke/plain":
+    SettleUnchecked "settle-unchecked" trips "writes-keep-their-rules" in "smoke/plain", explored "check/small":
         "A settle is planned without its check of the entry.";
-    NeverIdle "never-idle" trips "ends-within-its-events" in "smoke/plain":
+    NeverIdle "never-idle" trips "ends-within-its-events" in "smoke/plain", beyond "waits take no time in a bound":
         "A worker that found nothing looks again at once.";
-    Panics "panics" trips "does-not-panic" in "smoke/plain":
+    Panics "panics" trips "does-not-panic" in "smoke/plain", beyond "a panic ends an exploration":
         "A settle panics.";
 }
 
@@ -217,11 +227,13 @@ impl Mutant {
         for (key, record) in keys.iter().zip(records) {
             let Some(kind) = env.keys.kind_of(key) else { continue };
             match (self, about.what, kind) {
-                (Self::SettleWithoutFence, "settle", Kind::Entry) if is_own(about, key, env) => rewrite(record, |entry: &mut Entry| {
-                    entry.fence = about.fence;
-                    let lease = Lease { owner: alias::owner_id(origin.node, origin.life), expires_at: now };
-                    entry.lease = Some(lease);
-                }),
+                (Self::SettleWithoutFence, "settle", Kind::Entry) if is_own(about, key, env) => {
+                    rewrite(record, |entry: &mut Entry| {
+                        entry.fence = about.fence;
+                        let lease = Lease { owner: alias::owner_id(origin.node, origin.life), expires_at: now };
+                        entry.lease = Some(lease);
+                    })
+                }
                 (Self::ClaimIgnoresLease, "claim", Kind::Entry) => rewrite(record, |entry: &mut Entry| {
                     if entry.lease.take().is_some() {
                         entry.vest_at = entry.vest_at.min(now);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::transact::{Failure, Transact, TransactStep};
 use super::{About, Io, LocalTime, Reply};
-use crate::atoms::{Bytes, Fence, Sealed, SendId};
+use crate::atoms::{AtomVisitor, Bytes, Fence, Sealed, SendId, VisitAtoms};
 use crate::effect::Effect;
 use crate::plan::{Accept, Command, Env, Outcome, Recipient, Rejection, StageBegin, StageChunk};
 use crate::record::Body;
@@ -134,5 +134,12 @@ fn accept(request: &SendRequest, body: Body, slot: u64) -> Command {
 impl From<Rejection> for SendError {
     fn from(rejection: Rejection) -> Self {
         Self::NotAccepted(Failure::Rejected(rejection))
+    }
+}
+
+impl VisitAtoms for Sending {
+    fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
+        self.request.send.visit_atoms(visitor);
+        self.transact.visit_atoms(visitor);
     }
 }

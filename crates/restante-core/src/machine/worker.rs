@@ -63,7 +63,10 @@ enum Finding {
     /// A pass of [`Mode::Once`] ended; its deliveries have not.
     Draining(PassEnd),
     /// [`Mode::Once`] has delivered what it will and waits for its sweep; `more` if it is known that work is left.
-    Proving { end: PassEnd, more: bool },
+    Proving {
+        end: PassEnd,
+        more: bool,
+    },
 }
 
 /// One lease owner at work. Its owner id is used by no other worker, ever.

@@ -1,6 +1,6 @@
 //! A synchronous executor over the model of a store: a clock to set, faults and answers to script, every commit on record.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use restante_core::atoms::{Bytes, EntryId, OwnerId, Sealed, SendId};
@@ -11,7 +11,7 @@ use restante_core::machine::{
 use restante_core::plan::{DepthReport, Recipient};
 use restante_core::record::{Class, DueRow, Entry, Lane, Record};
 use restante_core::{Command, Config, Effect, Env, Outcome};
-use restante_kv::{Committed, Key, Limits, Model, Mutation, StoreError, StoreTime, Txn, Value, Write, check_strict};
+use restante_kv::{Committed, Key, Limits, Model, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write, check_strict};
 
 pub(crate) const START_MS: u64 = 1_000_000;
 pub(crate) const DAY_MS: u64 = 86_400_000;
@@ -50,6 +50,8 @@ pub(crate) struct Bed {
     pub(crate) actions: Vec<&'static str>,
     /// Keyed sends in the order in which they were asked for.
     pub(crate) keyed: Vec<SendId>,
+    /// What every key ever held, oldest first; `None` where it was deleted.
+    pub(crate) history: BTreeMap<Key, Vec<Option<Versioned>>>,
     faults: Vec<(&'static str, Fault)>,
     hooks: Vec<(&'static str, Hook)>,
     late: Vec<Txn>,
@@ -119,6 +121,7 @@ impl Bed {
             commits: Vec::new(),
             actions: Vec::new(),
             keyed: Vec::new(),
+            history: BTreeMap::new(),
             faults: Vec::new(),
             hooks: Vec::new(),
             late: Vec::new(),
@@ -147,6 +150,15 @@ impl Bed {
         Some(self.faults.remove(at).1)
     }
 
+    /// Every change of the store goes through here.
+    fn apply(&mut self, txn: &Txn) -> Result<Committed, StoreError> {
+        let committed = self.model.commit(txn)?;
+        for write in &txn.writes {
+            self.history.entry(write.key.clone()).or_default().push(self.model.get(&write.key).cloned());
+        }
+        Ok(committed)
+    }
+
     fn commit(&mut self, txn: &Txn, what: &'static str) -> Result<Committed, StoreError> {
         if let Err(violation) = check_strict(txn) {
             panic!("{what}: {violation}");
@@ -155,12 +167,12 @@ impl Bed {
         let fault = self.take_fault(what);
         self.land_late();
         match fault {
-            None => self.model.commit(txn),
+            None => self.apply(txn),
             Some(Fault::Conflict) => Err(StoreError::Conflict { failed: Vec::new() }),
             Some(Fault::Unavailable) => Err(StoreError::Unavailable("scripted".into())),
             Some(Fault::Lost) => Err(StoreError::Ambiguous("scripted".into())),
             Some(Fault::Committed) => {
-                let _unheard = self.model.commit(txn);
+                let _unheard = self.apply(txn);
                 Err(StoreError::Ambiguous("scripted".into()))
             }
             Some(Fault::Late) => {
@@ -185,7 +197,7 @@ impl Bed {
     /// Tries the commits that were late until now.
     pub(crate) fn land_late(&mut self) {
         for txn in std::mem::take(&mut self.late) {
-            let _unheard = self.model.commit(&txn);
+            let _unheard = self.apply(&txn);
         }
     }
 
@@ -275,7 +287,7 @@ impl Bed {
     pub(crate) fn tamper(&mut self, key: Key, value: Option<Value>) {
         let mutation = value.map_or(Mutation::Delete, Mutation::Put);
         let write = Write { key, mutation, guard: restante_kv::Guard::Idempotent };
-        self.model.commit(&Txn { checks: Vec::new(), writes: vec![write] }).expect("a write without checks succeeds");
+        self.apply(&Txn { checks: Vec::new(), writes: vec![write] }).expect("a write without checks succeeds");
     }
 
     pub(crate) fn delete_all(&mut self, kind: Kind) {

@@ -2,10 +2,12 @@
 
 mod accept;
 mod bed;
+mod books;
 mod boundaries;
 mod claim;
 mod golden;
 mod lanes;
+mod picks;
 mod pointers;
 mod program;
 mod quarantine;
@@ -16,4 +18,5 @@ mod settle;
 mod staging;
 mod sweep;
 mod totality;
+mod views;
 mod witness;

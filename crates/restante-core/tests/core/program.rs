@@ -12,7 +12,7 @@ use restante_core::plan::Wake;
 use crate::bed::{Bed, Fault, config, entry_id, recipient, retry_after, send, status};
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Send {
         hosts: Vec<u8>,
         keyed: bool,
@@ -69,7 +69,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..6_u8, 0..6)
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (prop::collection::vec(0..3_u8, 1..4), any::<bool>(), any::<bool>())
             .prop_map(|(hosts, keyed, large)| Step::Send { hosts, keyed, large }),
@@ -100,7 +100,7 @@ fn answer(number: u8) -> PostResult {
 
 /// Every start of a worker has an owner id of its own.
 #[derive(Default)]
-struct Owners(u8);
+pub(crate) struct Owners(u8);
 
 impl Owners {
     fn next(&mut self) -> u8 {
@@ -109,7 +109,7 @@ impl Owners {
     }
 }
 
-fn perform(bed: &mut Bed, step: Step, sent: &mut u8, owners: &mut Owners) {
+pub(crate) fn perform(bed: &mut Bed, step: Step, sent: &mut u8, owners: &mut Owners) {
     match step {
         Step::Send { hosts, keyed, large } => {
             *sent += 1;

@@ -160,6 +160,16 @@ fn no_intermediate_state_is_seen(bed: &Bed) -> Held {
 fn reads_do_not_go_backwards(bed: &Bed) -> Held {
     let key = bed.key("k");
     bed.put(&key, 0u64.to_be_bytes())?;
+    // By hand first: after each commit, some reads through one handle and the other.
+    let handles = [bed.kv(), bed.another()?];
+    for i in 1..=10u64 {
+        bed.put(&key, i.to_be_bytes())?;
+        for read in 0..8 {
+            let found = bed.get_on(&*handles[read % 2], &key)?.as_ref().map(number).transpose()?;
+            equal("the newest commit, read again and again", found, Some(i))?;
+        }
+    }
+    bed.put(&key, 0u64.to_be_bytes())?;
     // The newest commit that any reader saw.
     let newest = AtomicU64::new(0);
     // A mark taken before a read begins must not be undone by it.

@@ -57,7 +57,8 @@ impl Auditor {
         let step_ms = clocks.step.map_or(0, |step| step.max.0) * u64::from(clocks.steps_count);
         let drift_ms = scenario.world.heal_at.0 * u64::from(clocks.drift.0) / 1_000_000;
         // With a store clock, only drift between asking and beginning matters; without one, nodes judge by their own clocks.
-        let tolerance_ms = if scenario.world.store_clock { 1 + drift_ms } else { 1 + 2 * (clocks.skew.0 + step_ms + drift_ms * 20) };
+        let tolerance_ms =
+            if scenario.world.store_clock { 1 + drift_ms } else { 1 + 2 * (clocks.skew.0 + step_ms + drift_ms * 20) };
         Self {
             env: env.clone(),
             violation: None,
@@ -157,8 +158,7 @@ impl Auditor {
             Observation::Dropped { reason: DropReason::PayloadUnreadable, entry } => {
                 self.violate(at, "payload-outlives-its-entries", vec![("entry", EntryAlias(*entry).to_string())]);
             }
-            Observation::Accepted { .. }
-            | Observation::Delivered { .. } => {}
+            Observation::Accepted { .. } | Observation::Delivered { .. } => {}
         }
     }
 
@@ -257,6 +257,9 @@ impl Auditor {
                 (&ghost.posted, &ghost.accepted, &ghost.told, gate).hash(hasher);
             }
         }
+        for (key, send) in &self.sends {
+            (key, send.owned, &send.told_not_owned).hash(hasher);
+        }
         for (destination, (_, until)) in &self.paced {
             (destination, until.since_ms(now)).hash(hasher);
         }
@@ -288,7 +291,9 @@ impl Auditor {
     /// The first thing that is not drained: an entry, or something staged that nobody needs any more.
     pub(crate) fn first_left(&self, store: &Model) -> Option<(&'static str, String)> {
         let keys = &self.env.keys;
-        for (kind, role) in [(Kind::Entry, "entry"), (Kind::Stage, "stage"), (Kind::PayloadChunk, "chunk"), (Kind::Member, "member")] {
+        for (kind, role) in
+            [(Kind::Entry, "entry"), (Kind::Stage, "stage"), (Kind::PayloadChunk, "chunk"), (Kind::Member, "member")]
+        {
             let page = store.scan(&keys.all(kind), 1).ok()?;
             if let Some((key, _)) = page.entries.first() {
                 let alias = match (keys.read_entry(kind, key), keys.read_send(kind, key)) {

@@ -6,7 +6,10 @@ use restante_engine::Property;
 pub const PROPERTIES: &[Property] = &[
     // Ownership.
     Property::always("told-owned-is-owned", "A send that the caller was told is owned was committed before."),
-    Property::always("told-not-owned-is-not-owned", "A send that the caller was told is not owned is not committed, then or later."),
+    Property::always(
+        "told-not-owned-is-not-owned",
+        "A send that the caller was told is not owned is not committed, then or later.",
+    ),
     Property::always("one-send-per-key", "Requests under one idempotency key become at most one send."),
     Property::always("closed-intake-accepts-nothing", "No accept commits while intake is closed."),
     Property::always("nothing-vanishes", "An entry goes only delivered, dropped with a dead letter, or quarantined whole."),
@@ -24,7 +27,10 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("lease-is-exclusive", "No claim succeeds while another's lease lasts."),
     Property::always("one-post-per-token", "A claim posts at most once."),
     Property::always("post-begins-under-lease", "No POST begins after the lease it was claimed under has ended."),
-    Property::always("acknowledged-is-not-retried", "A delivery whose sender was told it arrived is never put back for another attempt."),
+    Property::always(
+        "acknowledged-is-not-retried",
+        "A delivery whose sender was told it arrived is never put back for another attempt.",
+    ),
     // Order.
     Property::always(
         "lane-order",
@@ -40,9 +46,15 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("wake-is-not-lost", "After a wake during a lease, the settle that keeps the entry makes it due at once."),
     // Answers.
     Property::always("depth-is-the-recount", "Depth equals a recount of the records at the same snapshot."),
-    Property::always("no-more-means-none", "A run that reports no more work left no discoverable entry that was due when it began."),
+    Property::always(
+        "no-more-means-none",
+        "A run that reports no more work left no discoverable entry that was due when it began.",
+    ),
     Property::always("quarantine-keeps-the-record", "A quarantined record holds the bytes that were found."),
-    Property::always("writes-keep-their-rules", "Every write is checked, or under a record that is checked and written, or idempotent."),
+    Property::always(
+        "writes-keep-their-rules",
+        "Every write is checked, or under a record that is checked and written, or idempotent.",
+    ),
     Property::always("ends-within-its-events", "A run ends within its event cap: there is no livelock."),
     Property::always("does-not-panic", "Nothing panics."),
     // In the end.

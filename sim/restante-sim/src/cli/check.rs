@@ -49,7 +49,8 @@ pub(super) fn check(args: &CheckArgs, output: &mut Output) -> Result<Verdict, Fa
         output.json(&report);
     } else {
         output.text(&report.text(capsule.as_ref().map(|(_, run)| run)));
-        note(&format!("speed: {:.0} states/s, {:.0} moves/s, {seconds:.1} s", found.states as f64 / seconds, found.transitions as f64 / seconds));
+        let (states, moves) = (found.states as f64 / seconds, found.transitions as f64 / seconds);
+        note(&format!("speed: {states:.0} states/s, {moves:.0} moves/s, {seconds:.1} s; longest schedule {}", found.depth_max));
     }
     Ok(verdict)
 }

@@ -92,7 +92,8 @@ fn expand<'s>(queue: &Queue<'s>, mut world: World<'s>, path: &Path, permutations
             branch(&mut untried, &answers, &asked);
             let chosen = answers.iter().zip(&asked).filter(|(answer, _)| **answer > 0);
             let chosen = chosen.map(|(answer, names)| names[*answer].to_owned()).collect();
-            let scheduled = ScheduledMove { name, answers: answers.clone(), chosen, is_tick: matches!(a_move, Move::Tick { .. }) };
+            let scheduled =
+                ScheduledMove { name, answers: answers.clone(), chosen, is_tick: matches!(a_move, Move::Tick { .. }) };
             let next_path = path.then(scheduled);
             queue.count_transition(next_path.len());
             if let Some(violation) = next.violation() {

@@ -40,9 +40,8 @@ pub fn retake(scenario: &Scenario, mutant: Option<Mutant>, schedule: &[Scheduled
     let mut moves_taken = 0;
     let mut first_difference = None;
     for scheduled in schedule {
-        let fits = |(name, a_move): &(String, Move)| {
-            *name == scheduled.name && matches!(a_move, Move::Tick { .. }) == scheduled.is_tick
-        };
+        let fits =
+            |(name, a_move): &(String, Move)| *name == scheduled.name && matches!(a_move, Move::Tick { .. }) == scheduled.is_tick;
         match world.named_moves().into_iter().find(fits) {
             Some((_, a_move)) => world.take(a_move, &scheduled.answers),
             None => {

@@ -13,7 +13,7 @@ mod text;
 use std::path::PathBuf;
 
 pub(crate) use check::CheckReport;
-pub(crate) use mutants::{MutantReport, MutantsReport};
+pub(crate) use mutants::{Explored, MutantReport, MutantsReport};
 pub(crate) use replay::ReplayReport;
 pub(crate) use run_json::{RunReport, Timing};
 pub(crate) use run_text::{run_text, speed_text};

@@ -28,16 +28,34 @@ pub(crate) struct MutantReport {
     hunt: Option<Hunt>,
     /// Why it could not be looked for.
     error: Option<String>,
+    /// What exploration found; none where no bound has what the bug needs.
+    explored: Option<Explored>,
+    /// Why no bound has it.
+    beyond: Option<&'static str>,
+}
+
+/// What exploring a bound with a planted bug came to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Explored {
+    pub(crate) bound: &'static str,
+    /// Canonical states visited until it was found.
+    pub(crate) states: u64,
+    /// Moves of the schedule that leads to it.
+    pub(crate) moves: Option<usize>,
+    /// The property that found it.
+    pub(crate) property: Option<&'static str>,
 }
 
 impl MutantReport {
-    pub(crate) fn new(mutant: Mutant, found: Result<Hunt, String>) -> Self {
+    pub(crate) fn new(mutant: Mutant, found: Result<Hunt, String>, explored: Option<Explored>) -> Self {
+        let is_missed = explored.as_ref().is_some_and(|explored| explored.property.is_none());
         let (verdict, hunt, error) = match found {
+            Ok(hunt) if is_missed => (Verdict::Violated, Some(hunt), None),
             Ok(hunt) => (hunt.verdict(), Some(hunt), None),
             Err(error) => (Verdict::Harness, None, Some(error)),
         };
         let (scenario, property, sentence) = (mutant.scenario(), mutant.property(), mutant.sentence());
-        Self { name: mutant.name(), scenario, property, sentence, verdict, hunt, error }
+        Self { name: mutant.name(), scenario, property, sentence, verdict, hunt, error, explored, beyond: mutant.bound().err() }
     }
 
     /// One line, for a log.
@@ -67,6 +85,11 @@ impl MutantReport {
             percent(all_hits, hunt.rated_runs),
             without.to_owned(),
             self.scenario.to_owned(),
+            match &self.explored {
+                Some(Explored { bound, moves: Some(moves), states, .. }) => format!("{bound}: {moves} moves, {states} states"),
+                Some(Explored { bound, .. }) => format!("{bound}: NOT FOUND"),
+                None => "-".to_owned(),
+            },
         ]
     }
 
@@ -74,6 +97,9 @@ impl MutantReport {
     fn trouble(&self) -> Option<String> {
         if let Some(error) = &self.error {
             return Some(format!("{}: {error}", self.name));
+        }
+        if let Some(Explored { bound, property: None, .. }) = &self.explored {
+            return Some(format!("{}: exploring {bound} did not find it", self.name));
         }
         let hunt = self.hunt.as_ref()?;
         let seeds = hunt.seeds_max;
@@ -100,11 +126,15 @@ impl MutantsReport {
 
     /// The report for a person.
     pub(crate) fn text(&self) -> String {
-        let header = ["planted bug", "property", "seeds until caught", "hits", "any", "without it", "scenario"];
+        let header = ["planted bug", "property", "seeds until caught", "hits", "any", "without it", "scenario", "explored"];
         let rows = [header.map(str::to_owned).to_vec()].into_iter().chain(self.mutants.iter().map(MutantReport::row));
         let mut text = table(&rows.collect::<Vec<_>>(), &[2, 3, 4]);
         let rated = self.mutants.iter().filter_map(|mutant| mutant.hunt.as_ref()).map(|hunt| hunt.rated_runs).max().unwrap_or(0);
         text += &format!("(hits: share of the first {rated} seeds that violate its property; any: that violate any)\n\n");
+        for (name, why) in self.mutants.iter().filter_map(|mutant| Some((mutant.name, mutant.beyond?))) {
+            text += &format!("not explored: {name}: {why}\n");
+        }
+        text.push('\n');
         for trouble in self.mutants.iter().filter_map(MutantReport::trouble) {
             text += &format!("{trouble}\n");
         }

@@ -48,6 +48,10 @@ builtin![
     "traces/staged-payload",
     "traces/closed-intake",
     "check/backlog",
+    "check/small",
+    "check/lane",
+    "check/stale",
+    "check/sends",
 ];
 
 /// Names of the scenarios that come with the command, in the order they run.

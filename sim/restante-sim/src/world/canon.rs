@@ -131,21 +131,24 @@ impl World<'_> {
         (self.crashes_left, self.ambiguous_left, self.pauses_left).hash(&mut hasher);
         let mut records = 0_u128;
         for (key, record) in self.store.iter() {
-            // A marker says that a send was accepted, and all of them were before the exploration began.
-            if self.env.keys.kind_of(key) == Some(Kind::Marker) {
-                continue;
-            }
             let (mut name, mut value) = (key.clone(), record.value.clone());
             canonical.record(key, &mut value);
             canonical.key(&mut name);
             records = records.wrapping_add(hash_of(&(name, value)));
         }
         records.hash(&mut hasher);
+        self.sends.hash(&mut hasher);
         let mut nodes: Vec<(u8, u128)> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
             let mut worker = node.worker.clone();
             worker.visit_atoms(&mut canonical);
-            nodes.push((names[index], hash_of(&(node.up, worker, node.wakeable.len()))));
+            let mut sends = 0_u128;
+            for (number, (attempt, sending)) in &node.sends {
+                let mut sending = sending.clone();
+                sending.visit_atoms(&mut canonical);
+                sends = sends.wrapping_add(hash_of(&(number, attempt, sending)));
+            }
+            nodes.push((names[index], hash_of(&(node.up, worker, node.wakeable.len(), sends))));
         }
         nodes.sort_unstable();
         nodes.hash(&mut hasher);

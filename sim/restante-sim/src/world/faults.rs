@@ -29,9 +29,7 @@ impl FaultSite {
 pub(crate) fn fault_sums(faults: &Faults) -> Vec<(&'static str, u64)> {
     let sites = FaultSites::new(faults);
     let sum = |site: &FaultSite| site.alternatives[1..].iter().map(|fault| u64::from(fault.weight)).sum();
-    [&sites.read, &sites.scan, &sites.commit, &sites.post, &sites.answer, &sites.signal]
-        .map(|site| (site.site, sum(site)))
-        .into()
+    [&sites.read, &sites.scan, &sites.commit, &sites.post, &sites.answer, &sites.signal].map(|site| (site.site, sum(site))).into()
 }
 
 /// All fault sites of a world.
@@ -116,9 +114,10 @@ impl FaultSites {
         }
     }
 
-    /// Adds an alternative to the commit site that did not exist before: what a change of the simulator would do.
+    /// Adds an alternative to the commit site that did not exist before, one commit in a thousand: what a change of the
+    /// simulator would do.
     pub(crate) fn with_new_commit_alternative(mut self) -> Self {
-        self.commit.alternatives.push(Alternative::new("store.refused-anew", 10_000));
+        self.commit.alternatives.push(Alternative::new("store.refused-anew", 1_000));
         self
     }
 }

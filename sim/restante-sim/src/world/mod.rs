@@ -27,7 +27,9 @@ use std::fmt::Arguments;
 use std::sync::Arc;
 
 use restante_core::Env;
-use restante_engine::{Alternative, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation};
+use restante_engine::{
+    Alternative, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation,
+};
 use restante_kv::{Model, StoreTime};
 
 use crate::audit::Auditor;
@@ -239,6 +241,12 @@ impl<'s> World<'s> {
     fn row(&mut self, actor: &str, event: &'static str, subject: Arguments<'_>, detail: Arguments<'_>) {
         self.digest.str(event);
         let at = self.timeline.now();
-        self.trace.row(|| TraceRow { at, actor: actor.to_owned(), event, subject: subject.to_string(), detail: detail.to_string() });
+        self.trace.row(|| TraceRow {
+            at,
+            actor: actor.to_owned(),
+            event,
+            subject: subject.to_string(),
+            detail: detail.to_string(),
+        });
     }
 }

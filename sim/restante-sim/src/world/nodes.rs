@@ -143,7 +143,9 @@ impl World<'_> {
     }
 
     fn push_store(&mut self, origin: Origin, act: Act, op: StoreOp, fate: &'static str, latency_ms: u64) {
-        let there_ms = latency_ms.div_ceil(2);
+        // What a read sees is as old as its commit is late; a read whose answer takes no time of its own makes one read more in
+        // an operation see the same.
+        let there_ms = if matches!(op, StoreOp::Commit(_)) { latency_ms.div_ceil(2) } else { latency_ms };
         let back_ms = latency_ms - there_ms;
         let tie = self.decider.tie(format_args!("store {}", act.label));
         self.push_in(there_ms, tie, Event::Store { origin, act, op, fate, back_ms });
@@ -389,8 +391,7 @@ impl World<'_> {
             if fate != "ok" {
                 self.faults.delivered(fate);
             }
-            let mut after_ms =
-                self.span("signal.latency", format_args!("{} -> {name}", act.label), self.scenario.latency.signal);
+            let mut after_ms = self.span("signal.latency", format_args!("{} -> {name}", act.label), self.scenario.latency.signal);
             let tie = self.decider.tie(format_args!("{} -> {name}", act.label));
             match fate {
                 "signals.lost" => continue,
@@ -452,4 +453,3 @@ fn hash_about(about: &About) -> u64 {
     }
     digest.value() as u64
 }
-

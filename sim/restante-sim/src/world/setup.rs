@@ -62,8 +62,7 @@ impl<'s> World<'s> {
         let (world, load) = (&self.scenario.world, &self.scenario.workload);
         let workers = (1..=world.workers).map(|n| (format!("worker-{n}"), Role::Worker));
         let crons = (1..=world.cron_callers).map(|n| (format!("cron-{n}"), Role::Cron));
-        let producers =
-            (0..load.producers as u8).map(|n| (format!("producer-{}", char::from(b'A' + n)), Role::Producer(n)));
+        let producers = (0..load.producers as u8).map(|n| (format!("producer-{}", char::from(b'A' + n)), Role::Producer(n)));
         let roles: Vec<_> = workers.chain(crons).chain(producers).chain([("operator".to_owned(), Role::Operator)]).collect();
         for (name, role) in roles {
             let clock = self.clock_of(&name);
@@ -80,9 +79,7 @@ impl<'s> World<'s> {
             max => self.span(site, format_args!("{name}"), Span { min: Ms(0), max: Ms(2 * max) }) as i64 - max as i64,
         };
         let clock = Clock { offset_ms: either_way("clock.skew", skew), drift_millionths: either_way("clock.drift", drift) };
-        for (family, max, off) in
-            [("clocks.skew", skew, clock.offset_ms), ("clocks.drift", drift, clock.drift_millionths)]
-        {
+        for (family, max, off) in [("clocks.skew", skew, clock.offset_ms), ("clocks.drift", drift, clock.drift_millionths)] {
             if max > 0 {
                 self.faults.requested(family);
                 if off != 0 {
@@ -100,8 +97,9 @@ impl<'s> World<'s> {
         let load = &self.scenario.workload;
         let heal_at = self.scenario.world.heal_at;
         for number in 0..load.depths_count {
-            self.push_within("operator.depth", number, heal_at, |_| {
-                Event::Operate { number, what: Operation::Run(Box::new(Command::Depth(Depth {}))) }
+            self.push_within("operator.depth", number, heal_at, |_| Event::Operate {
+                number,
+                what: Operation::Run(Box::new(Command::Depth(Depth {}))),
             });
         }
         for number in 0..load.wakes_count {

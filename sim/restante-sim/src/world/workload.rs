@@ -15,7 +15,7 @@ use super::node::Role;
 use crate::scenario::{Ms, Span};
 
 /// What a producer knows of one of its sends, durably: it remembers across its own crashes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum SendState {
     /// To be handed over, as this attempt.
     Pending { attempt: u16 },

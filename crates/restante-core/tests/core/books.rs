@@ -1,0 +1,262 @@
+//! What must hold between the records of a store, whatever was committed to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use restante_core::Env;
+use restante_core::atoms::EntryId;
+use restante_core::keys::{DueKey, Kind};
+use restante_core::record::{
+    Body, Class, Counters, Destination, DueRow, Entry, Intake, Lane, LaneRef, LaneSlot, Marker, MarkerState, Record,
+};
+use restante_kv::{Key, Model, StoreTime, Value};
+
+/// Something between records that should not be.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Flaw {
+    NoDueRow(EntryId),
+    /// The due row says another lane than the entry.
+    DueRowLane(EntryId),
+    /// A due row is there, and no pointer leads to it in time.
+    NoPointer(EntryId),
+    /// A due row that stands for no entry.
+    OrphanRow(Key),
+    /// An entry without a lane is not active.
+    NeverActive(EntryId),
+    /// An entry is not where it says it is in its lane, or is active elsewhere than at its head.
+    LanePlace(EntryId),
+    LaneEmpty(Key),
+    /// The head of a lane does not exist, or is not active.
+    LaneHead(Key),
+    /// A lane has other places than those between its head and its end.
+    LanePlaces(Key),
+    StrayPlace(Key),
+    NoMember(EntryId),
+    StrayMember(EntryId),
+    NoPayload(EntryId),
+    /// By how much the counters differ from a recount.
+    Counters([i64; 3]),
+    Unreadable(Key),
+}
+
+/// A store's records, read once.
+pub(crate) struct Books<'e> {
+    env: &'e Env,
+    entries: BTreeMap<EntryId, (Value, Option<Entry>)>,
+    due_rows: BTreeMap<Key, (DueKey, Option<DueRow>)>,
+    /// First pointer of every destination.
+    pointers: BTreeMap<Arc<str>, StoreTime>,
+    paced: BTreeMap<Key, StoreTime>,
+    lanes: BTreeMap<Key, Lane>,
+    places: BTreeMap<Key, LaneSlot>,
+    members: BTreeSet<EntryId>,
+    chunks: BTreeSet<Key>,
+    quarantined: BTreeSet<EntryId>,
+    markers: BTreeMap<Key, Marker>,
+    dead_letters: BTreeSet<EntryId>,
+    counters: [i64; 3],
+    intake_epoch: u64,
+    unreadable: Vec<Key>,
+}
+
+impl<'e> Books<'e> {
+    pub(crate) fn read(env: &'e Env, model: &Model) -> Self {
+        let mut books = Self {
+            env,
+            entries: BTreeMap::new(),
+            due_rows: BTreeMap::new(),
+            pointers: BTreeMap::new(),
+            paced: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            places: BTreeMap::new(),
+            members: BTreeSet::new(),
+            chunks: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
+            markers: BTreeMap::new(),
+            dead_letters: BTreeSet::new(),
+            counters: [0; 3],
+            intake_epoch: 0,
+            unreadable: Vec::new(),
+        };
+        for (key, found) in model.iter() {
+            if books.enter(key, &found.value).is_none() {
+                books.unreadable.push(key.clone());
+            }
+        }
+        books
+    }
+
+    fn enter(&mut self, key: &Key, value: &Value) -> Option<()> {
+        let keys = &self.env.keys;
+        let kind = keys.kind_of(key)?;
+        match kind {
+            Kind::Entry => {
+                let id = keys.read_entry(kind, key).ok()?;
+                _ = self.entries.insert(id, (value.clone(), Entry::decode(value).ok()));
+            }
+            Kind::DueRow => _ = self.due_rows.insert(key.clone(), (keys.read_due(key).ok()?, DueRow::decode(value).ok())),
+            Kind::Pointer => {
+                let pointer = keys.read_pointer(key).ok()?;
+                let first = self.pointers.entry(pointer.destination).or_insert(pointer.bucket_at);
+                *first = pointer.bucket_at.min(*first);
+            }
+            Kind::Destination => _ = self.paced.insert(key.clone(), Destination::decode(value).ok()?.paced_until),
+            Kind::Lane => _ = self.lanes.insert(key.clone(), Lane::decode(value).ok()?),
+            Kind::LaneSlot => _ = self.places.insert(key.clone(), LaneSlot::decode(value).ok()?),
+            Kind::Member => _ = self.members.insert(keys.read_entry(kind, key).ok()?),
+            Kind::PayloadChunk => _ = self.chunks.insert(key.clone()),
+            Kind::Quarantined => _ = self.quarantined.insert(keys.read_entry(kind, key).ok()?),
+            Kind::DeadLetter => _ = self.dead_letters.insert(keys.read_entry(kind, key).ok()?),
+            Kind::Marker => _ = self.markers.insert(key.clone(), Marker::decode(value).ok()?),
+            Kind::Intake => self.intake_epoch = Intake::decode(value).ok()?.epoch,
+            Kind::Counters => {
+                let Counters { entries, leased, quarantined } = Counters::decode(value).ok()?;
+                self.counters = [self.counters[0] + entries, self.counters[1] + leased, self.counters[2] + quarantined];
+            }
+            Kind::Stage | Kind::OrderKeyQueue | Kind::SweepState => {}
+        }
+        Some(())
+    }
+
+    /// All flaws, as of `now`. What was once unreadable may leave a due row without an entry and a lane without a head.
+    pub(crate) fn flaws(&self, now: StoreTime, once_unreadable: &BTreeSet<EntryId>) -> BTreeSet<Flaw> {
+        let mut flaws: BTreeSet<Flaw> = self.unreadable.iter().cloned().map(Flaw::Unreadable).collect();
+        for (id, entry) in self.readable() {
+            flaws.extend(self.flaws_of_entry(id, entry, now));
+        }
+        for (key, (due, _)) in &self.due_rows {
+            let entry = self.entries.get(&due.entry).and_then(|(_, entry)| entry.as_ref());
+            let stands = entry.is_some_and(|it| it.active && it.vest_at == due.vest_at && it.destination == due.destination);
+            if !stands && !once_unreadable.contains(&due.entry) {
+                flaws.insert(Flaw::OrphanRow(key.clone()));
+            }
+        }
+        flaws.extend(self.flaws_of_lanes(once_unreadable));
+        for id in &self.members {
+            let is_staged = match self.entries.get(id) {
+                Some((_, Some(entry))) => matches!(entry.body, Body::Staged { .. }),
+                Some((_, None)) => true,
+                None => self.quarantined.contains(id),
+            };
+            if !is_staged {
+                flaws.insert(Flaw::StrayMember(*id));
+            }
+        }
+        let leased = self.entries.values().filter(|(value, _)| Class::of(value) == Some(Class::Leased)).count();
+        let recount = [self.entries.len(), leased, self.quarantined.len()].map(|count| count as i64);
+        if self.counters != recount {
+            flaws.insert(Flaw::Counters([0, 1, 2].map(|at| self.counters[at] - recount[at])));
+        }
+        flaws
+    }
+
+    fn readable(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+        self.entries.iter().filter_map(|(id, (_, entry))| Some((*id, entry.as_ref()?)))
+    }
+
+    fn flaws_of_entry(&self, id: EntryId, entry: &Entry, now: StoreTime) -> Vec<Flaw> {
+        let (keys, mut flaws) = (&self.env.keys, Vec::new());
+        if entry.active {
+            match self.due_rows.get(&keys.due(&entry.destination, entry.vest_at, id)) {
+                None => flaws.push(Flaw::NoDueRow(id)),
+                Some((_, row)) => {
+                    if row.as_ref().is_none_or(|row| row.lane != entry.lane) {
+                        flaws.push(Flaw::DueRowLane(id));
+                    }
+                    // A paced destination's pointer was moved to the end of its pause, past its entries.
+                    let paced = self.paced.get(&keys.destination(&entry.destination)).copied().unwrap_or_default();
+                    let latest = entry.vest_at.max(paced).max(now);
+                    if self.pointers.get(&entry.destination).is_none_or(|first| *first > latest) {
+                        flaws.push(Flaw::NoPointer(id));
+                    }
+                }
+            }
+        }
+        match &entry.lane {
+            None if !entry.active => flaws.push(Flaw::NeverActive(id)),
+            None => {}
+            Some(at) if !self.stands_in_its_lane(id, entry, at) => flaws.push(Flaw::LanePlace(id)),
+            Some(_) => {}
+        }
+        if let Body::Staged { chunk_count } = entry.body {
+            if !self.members.contains(&id) {
+                flaws.push(Flaw::NoMember(id));
+            }
+            if !(0..chunk_count).all(|number| self.chunks.contains(&keys.chunk(id.send, number))) {
+                flaws.push(Flaw::NoPayload(id));
+            }
+        }
+        flaws
+    }
+
+    fn stands_in_its_lane(&self, id: EntryId, entry: &Entry, at: &LaneRef) -> bool {
+        let keys = &self.env.keys;
+        let Some(lane) = self.lanes.get(&keys.lane(&at.order_key, &entry.destination)) else { return false };
+        if at.position == lane.head {
+            return lane.head_entry == id && entry.active;
+        }
+        let place = self.places.get(&keys.lane_slot(&at.order_key, &entry.destination, at.position));
+        lane.head < at.position && at.position < lane.next && !entry.active && place.is_some_and(|place| place.entry == id)
+    }
+
+    fn flaws_of_lanes(&self, once_unreadable: &BTreeSet<EntryId>) -> Vec<Flaw> {
+        let (keys, mut flaws, mut known) = (&self.env.keys, Vec::new(), BTreeSet::new());
+        for (key, lane) in &self.lanes {
+            let Ok((order_key, destination)) = keys.read_lane(key) else { continue };
+            if lane.head >= lane.next {
+                flaws.push(Flaw::LaneEmpty(key.clone()));
+            }
+            let head = self.entries.get(&lane.head_entry).and_then(|(_, entry)| entry.as_ref());
+            let at = Some(LaneRef { order_key: order_key.clone(), position: lane.head });
+            let is_head = head.is_some_and(|head| head.active && head.lane == at && head.destination == destination);
+            // A lane whose next place cannot be read stays as it is, under a head that is gone.
+            let next = keys.lane_slot(&order_key, &destination, lane.head.next());
+            let is_stuck = lane.head.next() < lane.next && !self.places.contains_key(&next);
+            if !is_head && !is_stuck && !once_unreadable.contains(&lane.head_entry) {
+                flaws.push(Flaw::LaneHead(key.clone()));
+            }
+            let mut position = lane.head.next();
+            while position < lane.next {
+                let place = keys.lane_slot(&order_key, &destination, position);
+                if !self.places.contains_key(&place) {
+                    flaws.push(Flaw::LanePlaces(key.clone()));
+                }
+                known.insert(place);
+                position = position.next();
+            }
+        }
+        flaws.extend(self.places.keys().filter(|place| !known.contains(*place)).cloned().map(Flaw::StrayPlace));
+        flaws
+    }
+
+    /// What a command may not do to single records, by comparing them with what they were `before`.
+    pub(crate) fn assert_follows(&self, before: &Self, command: &str) {
+        for (id, (_, entry)) in &before.entries {
+            let Some((_, after)) = self.entries.get(id) else {
+                assert!(["settle", "quarantine"].contains(&command), "{command} removed {id}");
+                assert_eq!(self.quarantined.contains(id), command == "quarantine", "{command} of {id}");
+                continue;
+            };
+            let (Some(entry), Some(after)) = (entry, after) else {
+                assert_eq!(entry, after, "{command} changed whether {id} can be read");
+                continue;
+            };
+            assert!(entry.fence <= after.fence, "{command} lowered the fence of {id}");
+            assert!(entry.fence == after.fence || command == "claim", "{command} gave {id} a new fence");
+            assert!(entry.failure_count <= after.failure_count && entry.wake_gen <= after.wake_gen, "{command} of {id}");
+            assert!(!entry.active || after.active, "{command} deactivated {id}");
+            let fixed = |it: &Entry| (it.origin, it.inbox.clone(), it.destination.clone(), it.body.clone(), it.lane.clone());
+            assert_eq!(fixed(entry), fixed(after), "{command} changed what never changes of {id}");
+        }
+        let is_new = self.entries.keys().any(|id| !before.entries.contains_key(id));
+        assert!(!is_new || command == "accept", "{command} made an entry");
+        assert!(before.intake_epoch <= self.intake_epoch, "{command} lowered the epoch of intake");
+        for (key, marker) in &before.markers {
+            if let MarkerState::Accepted { .. } = marker.state {
+                let is_kept = self.markers.get(key).is_none_or(|after| after == marker);
+                assert!(is_kept, "{command} changed what was accepted under {key:?}");
+            }
+        }
+        assert!(before.dead_letters.is_subset(&self.dead_letters) || command == "prune", "{command} removed a dead letter");
+    }
+}

@@ -1,0 +1,278 @@
+//! Picks commands that mean something to a store with a history, and now and then nothing any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use restante_core::Command;
+use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
+use restante_core::keys::{DueKey, Kind};
+use restante_core::plan::{
+    Accept, BeginSweep, Claim, Depth, DropQuarantined, FinishSweep, Gate, Prune, Quarantine, Recipient, Renew, RepairIndex,
+    RepairLane, ResolveAccept, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
+};
+use restante_core::record::{Body, Destination, DropReason, DueRow, Entry, LaneRef, Record, WaitReason};
+use restante_kv::{Key, StoreTime, Versioned};
+
+use crate::bed::{Bed, entry_id, owner, recipient};
+
+/// Numbers that look random and are the same every time.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.number() % bound.max(1) as u64) as usize
+    }
+
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.number() % 100 < percent
+    }
+
+    pub(crate) fn one<'t, T>(&mut self, of: &'t [T]) -> Option<&'t T> {
+        (!of.is_empty()).then(|| &of[self.below(of.len())])
+    }
+}
+
+/// A store with a history, sorted by what commands are about.
+pub(crate) struct Scene<'b> {
+    pub(crate) bed: &'b Bed,
+    /// Every entry that ever was, with all its readable versions.
+    entries: Vec<(EntryId, Vec<Entry>)>,
+    /// Those that are there now.
+    current: Vec<EntryId>,
+    due_rows: Vec<(DueKey, Option<LaneRef>)>,
+    lanes: Vec<(Arc<str>, Arc<str>)>,
+    quarantined: Vec<EntryId>,
+    staged: Vec<SendId>,
+    sends: Vec<SendId>,
+    /// Entries of which some version could not be read.
+    pub(crate) once_unreadable: BTreeSet<EntryId>,
+    /// Instants at which something changes.
+    instants: Vec<StoreTime>,
+    by_kind: BTreeMap<Kind, Vec<(Key, Versioned)>>,
+}
+
+impl<'b> Scene<'b> {
+    pub(crate) fn of(bed: &'b Bed) -> Self {
+        let mut scene = Self {
+            bed,
+            entries: Vec::new(),
+            current: Vec::new(),
+            due_rows: Vec::new(),
+            lanes: Vec::new(),
+            quarantined: Vec::new(),
+            staged: Vec::new(),
+            sends: Vec::new(),
+            once_unreadable: BTreeSet::new(),
+            instants: vec![bed.now()],
+            by_kind: BTreeMap::new(),
+        };
+        let keys = &bed.env.keys;
+        for (key, versions) in &bed.history {
+            let Some(kind) = keys.kind_of(key) else { continue };
+            let found = || versions.iter().flatten();
+            let is_current = bed.model.get(key).is_some();
+            match kind {
+                Kind::Entry => {
+                    let id = keys.read_entry(kind, key).expect("an entry's key");
+                    let readable: Vec<Entry> = found().filter_map(|found| Entry::decode(&found.value).ok()).collect();
+                    if readable.len() < found().count() {
+                        scene.once_unreadable.insert(id);
+                    }
+                    if let (true, Some(latest)) = (is_current, readable.last()) {
+                        scene.current.push(id);
+                        scene.instants.extend([latest.vest_at, latest.origin.plus_ms(bed.env.config.max_retention_ms)]);
+                    }
+                    if !scene.sends.contains(&id.send) {
+                        scene.sends.push(id.send);
+                    }
+                    scene.entries.push((id, readable));
+                }
+                Kind::DueRow => {
+                    let lane = found().last().and_then(|found| DueRow::decode(&found.value).ok()?.lane);
+                    scene.due_rows.push((keys.read_due(key).expect("a due row's key"), lane));
+                }
+                Kind::Lane => scene.lanes.push(keys.read_lane(key).expect("a lane's key")),
+                Kind::Quarantined => scene.quarantined.push(keys.read_entry(kind, key).expect("its key")),
+                Kind::Stage if is_current => scene.staged.push(keys.read_send(kind, key).expect("its key")),
+                _ => {}
+            }
+            scene.by_kind.entry(kind).or_default().extend(found().map(|found| (key.clone(), found.clone())));
+        }
+        scene
+    }
+
+    /// An instant around which answers change.
+    pub(crate) fn instant(&self, dice: &mut Dice) -> StoreTime {
+        let now = self.bed.now();
+        match dice.below(16) {
+            0..=7 => now,
+            8 => StoreTime::from_ms(dice.number()),
+            9 => StoreTime::MAX,
+            10 => StoreTime::default(),
+            11 => now.plus_ms(self.bed.env.config.quarantine_retention_ms),
+            way => {
+                let at = dice.one(&self.instants).copied().unwrap_or(now);
+                if way == 12 { at.minus_ms(1) } else { at.plus_ms(way as u64 - 13) }
+            }
+        }
+    }
+
+    /// A version of an entry: mostly of one that is there, mostly the latest.
+    fn entry(&self, dice: &mut Dice) -> (EntryId, Option<&Entry>) {
+        let known = match dice.below(20) {
+            0 => None,
+            1..=3 => dice.one(&self.entries).map(|(id, _)| *id),
+            _ => dice.one(&self.current).copied(),
+        };
+        let id = known.unwrap_or(entry_id(230, 0));
+        let Ok(at) = self.entries.binary_search_by_key(&id, |(id, _)| *id) else { return (id, None) };
+        let versions = &self.entries[at].1;
+        (id, if dice.chance(85) { versions.last() } else { dice.one(versions) })
+    }
+
+    /// An entry with its holder: mostly one that is leased.
+    fn held(&self, dice: &mut Dice) -> (EntryId, OwnerId, Fence, u64, Arc<str>) {
+        let (mut id, mut entry) = self.entry(dice);
+        for _ in 0..8 {
+            if entry.is_some_and(|entry| entry.lease.is_some()) {
+                break;
+            }
+            (id, entry) = self.entry(dice);
+        }
+        let Some(entry) = entry else { return (id, owner(1), Fence::new(1), 0, "https://h0.example".into()) };
+        let held_by = entry.lease.map_or(owner(1), |lease| lease.owner);
+        (id, held_by, entry.fence, entry.wake_gen, entry.destination.clone())
+    }
+
+    pub(crate) fn command(&self, dice: &mut Dice) -> Command {
+        let (slot, id) = (dice.number(), self.entry(dice).0);
+        let (held, owner_id, fence, wake_seen, destination) = self.held(dice);
+        match dice.below(36) {
+            0..=5 => self.accept(dice),
+            6..=9 => Command::Claim(Claim { id, owner: owner(200), slot }),
+            10..=16 => {
+                let (entropy, verdict) = (dice.number(), self.verdict(dice));
+                Command::Settle(Settle { id: held, owner: owner_id, fence, wake_seen, verdict, entropy, slot })
+            }
+            17 | 18 => Command::Renew(Renew { id: held, owner: owner_id, fence }),
+            19 => Command::Gate(Gate { id: held, owner: owner_id, fence, destination }),
+            20 | 21 => Command::Wake(Wake { id }),
+            22 => self.quarantine(dice, slot),
+            23 => Command::DropQuarantined(DropQuarantined { id: dice.one(&self.quarantined).copied().unwrap_or(id), slot }),
+            24 => Command::RepairIndex(RepairIndex { id }),
+            25 => match dice.one(&self.lanes) {
+                Some((order_key, destination)) => {
+                    Command::RepairLane(RepairLane { order_key: order_key.clone(), destination: destination.clone() })
+                }
+                None => Command::Depth(Depth {}),
+            },
+            26 | 27 => self.tidy(dice).unwrap_or(Command::Depth(Depth {})),
+            28..=30 => self.prune(dice).unwrap_or(Command::Depth(Depth {})),
+            31 => {
+                let (send, idempotency_key) = self.send(dice);
+                Command::ResolveAccept(ResolveAccept { send, idempotency_key })
+            }
+            32 => match (dice.one(&self.staged), dice.chance(50)) {
+                (Some(send), true) => Command::StageBegin(StageBegin { send: *send }),
+                _ => Command::StageBegin(StageBegin { send: SendId::from_bytes([230; 16]) }),
+            },
+            33 => {
+                let send = dice.one(&self.staged).copied().unwrap_or(SendId::from_bytes([230; 16]));
+                Command::StageChunk(StageChunk { send, number: dice.below(2) as u32, bytes: Bytes::from(&b"another"[..]) })
+            }
+            34 if dice.chance(50) => Command::BeginSweep(BeginSweep { owner: owner(200) }),
+            34 => Command::FinishSweep(FinishSweep { owner: owner(dice.below(12) as u8) }),
+            _ => Command::SetIntake(SetIntake { open: dice.chance(50) }),
+        }
+    }
+
+    fn send(&self, dice: &mut Dice) -> (SendId, Arc<str>) {
+        let number = match dice.one(&self.sends) {
+            Some(send) if dice.chance(40) => send.as_bytes()[0],
+            _ => 230,
+        };
+        (SendId::from_bytes([number; 16]), format!("key-{number}").into())
+    }
+
+    fn accept(&self, dice: &mut Dice) -> Command {
+        let (send, idempotency_key) = self.send(dice);
+        let recipients: Vec<Recipient> =
+            (0..1 + dice.below(4)).map(|n| recipient(&format!("h{}.example/{n}", dice.below(3)))).collect();
+        let has_a_chunk = |send: &SendId| self.bed.model.get(&self.bed.env.keys.chunk(*send, 0)).is_some();
+        let staged = dice.one(&self.staged).copied().filter(has_a_chunk).filter(|_| dice.chance(50));
+        let body = if staged.is_some() { Body::Staged { chunk_count: 1 } } else { Body::Inline(Bytes::from(&b"body"[..])) };
+        Command::Accept(Accept {
+            send: staged.unwrap_or(send),
+            idempotency_key,
+            recipients,
+            order_key: dice.chance(60).then(|| "thread".into()),
+            body,
+            payload_digest: 0,
+            signing: Sealed::new(&b"sealed"[..]),
+            slot: dice.number(),
+        })
+    }
+
+    fn verdict(&self, dice: &mut Dice) -> Verdict {
+        match dice.below(8) {
+            0..=2 => Verdict::Delivered,
+            3 => Verdict::Drop(DropReason::Permanent(410)),
+            4 | 5 => {
+                let retry_after_ms = dice.chance(50).then(|| if dice.chance(90) { 3_000 } else { dice.number() });
+                Verdict::Retry { wait: WaitReason::Backoff, retry_after_ms }
+            }
+            _ => Verdict::Defer { until: self.instant(dice) },
+        }
+    }
+
+    fn quarantine(&self, dice: &mut Dice, slot: u64) -> Command {
+        let unreadable: Vec<EntryId> = self.once_unreadable.iter().copied().collect();
+        let id = dice.one(&unreadable).copied().unwrap_or_else(|| self.entry(dice).0);
+        let rows: Vec<&(DueKey, Option<LaneRef>)> = self.due_rows.iter().filter(|(due, _)| due.entry == id).collect();
+        let row = dice.one(&rows).filter(|_| id.index < 9).copied().cloned();
+        let (due, lane) = row.map_or((None, None), |(due, lane)| (Some(due), lane));
+        Command::Quarantine(Quarantine { id, due, lane, slot })
+    }
+
+    /// Tidying a pointer as discovery would: its version was read, then the destination was scanned.
+    fn tidy(&self, dice: &mut Dice) -> Option<Command> {
+        let keys = &self.bed.env.keys;
+        let (key, found) = dice.one(self.by_kind.get(&Kind::Pointer)?)?;
+        let destination = keys.read_pointer(key).ok()?.destination;
+        let due = self.bed.model.scan(&keys.due_rows(&destination), 1).ok()?.entries.into_iter().next();
+        let paced = self.bed.model.get(&keys.destination(&destination)).and_then(|found| Destination::decode(&found.value).ok());
+        let paced_until = paced.map(|paced| paced.paced_until).filter(|until| *until > self.bed.now());
+        let next_vest_at = paced_until.or_else(|| Some(keys.read_due(&due?.0).ok()?.vest_at));
+        Some(Command::TidyPointer(TidyPointer { key: key.clone(), version: found.version, destination, next_vest_at }))
+    }
+
+    /// Pruning as the sweep would: what is over, a chunk that no delivery needs, or any due row.
+    fn prune(&self, dice: &mut Dice) -> Option<Command> {
+        let kinds = [Kind::DueRow, Kind::DueRow, Kind::PayloadChunk, Kind::Stage, Kind::DeadLetter, Kind::Destination];
+        let kind = *dice.one(&kinds)?;
+        let (key, found) = dice.one(self.by_kind.get(&kind)?)?;
+        let mut found = found;
+        if let (true, Some(current)) = (dice.chance(60), self.bed.model.get(key)) {
+            found = current;
+        }
+        let send = (kind == Kind::PayloadChunk).then(|| self.bed.env.keys.read_send(kind, key).expect("its key"));
+        let needed = send.is_some_and(|send| {
+            self.bed.model.scan(&self.bed.env.keys.members(send), 1).is_ok_and(|page| !page.entries.is_empty())
+        });
+        let over =
+            kind != Kind::Destination || Destination::decode(&found.value).is_ok_and(|known| known.paced_until <= self.bed.now());
+        (over && !needed).then(|| Command::Prune(Prune { key: key.clone(), version: found.version, chunk_of: send }))
+    }
+}
