@@ -4,9 +4,7 @@ use restante_sim::{RunOptions, World, scenario};
 
 fn trace(name: &str, seed: u64) -> String {
     let (scenario, _) = scenario::load(name).expect("a scenario that comes with the command");
-    let run = World::run(&scenario, seed, &RunOptions { trace: true, ..RunOptions::default() });
-    assert_eq!(run.violation, None);
-    run.trace.render()
+    World::run(&scenario, seed, &RunOptions { trace: true, ..RunOptions::default() }).trace.render()
 }
 
 macro_rules! pinned {

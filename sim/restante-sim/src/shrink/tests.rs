@@ -59,7 +59,7 @@ fn a_settle_without_fence_needs_few_pauses_and_sends() {
     let (before, after) = (shrunk.before, shrunk.after);
     assert!(before.sends >= 20 && before.faults >= 10, "{before:?}");
     assert!(after.sends <= 2 && after.faults <= 2 && after.operations == 0, "{after:?}");
-    assert!( after.workers == 2 && after.destinations == 1, "{after:?}");
+    assert!(after.workers == 2 && after.destinations <= 2, "{after:?}");
     assert!(after.events * 3 < before.events, "{before:?} {after:?}");
     assert!(shrunk.faults.iter().all(|fault| fault.choice == "process.pause"), "{:?}", shrunk.faults);
 }
