@@ -263,10 +263,8 @@ impl Mutant {
             (Self::UnknownTakenAsUnsent, _, reply @ Reply::Posted { result: PostResult::Unknown, .. }) => {
                 *reply = Reply::PostTooLate;
             }
-            (Self::AcknowledgedAsFailed, _, Reply::Posted { result, .. }) => {
-                if let PostResult::Status { code: code @ 202, .. } = result {
-                    *code = 502;
-                }
+            (Self::AcknowledgedAsFailed, _, Reply::Posted { result: PostResult::Status { code: code @ 202, .. }, .. }) => {
+                *code = 502;
             }
             (Self::PayloadPrunedEarly, "sweep-count", Reply::Page { result: Ok(page), .. }) => {
                 page.entries.clear();

@@ -55,6 +55,8 @@ pub(super) struct Delivery {
     due: DueHint,
     entry: Option<Entry>,
     payload: Bytes,
+    /// How often the gate was asked under this claim.
+    gate_rounds: u32,
     state: State,
 }
 
@@ -73,7 +75,7 @@ impl Delivery {
         let id = due.key.entry;
         let (transact, step) = Transact::begin(env, Command::Claim(Claim { id, owner, slot }), Fence::default(), local);
         let state = State::Claiming(transact);
-        let mut delivery = Self { id, owner, slot, due, entry: None, payload: Bytes::default(), state };
+        let mut delivery = Self { id, owner, slot, due, entry: None, payload: Bytes::default(), gate_rounds: 0, state };
         let step = delivery.follow(env, step, &mut Vec::new(), local);
         (delivery, step)
     }
@@ -219,6 +221,12 @@ impl Delivery {
     }
 
     fn gate(&mut self, env: &Env, local: LocalTime) -> DeliveryStep {
+        // Where an answer of the gate is always too old, or a renewed lease always too short, when it arrives (a store slower
+        // than the settings suppose), asking again for ever helps nobody: the claim ends with its lease.
+        self.gate_rounds += 1;
+        if self.gate_rounds > env.config.tries_max.saturating_mul(2) {
+            return self.end(DeliveryEnd::Yielded(Failure::Contention));
+        }
         let destination = self.due.key.destination.clone();
         let gate = Gate { id: self.id, owner: self.owner, fence: self.fence(), destination };
         self.run(env, Command::Gate(gate), State::Gating, local)

@@ -21,8 +21,8 @@ use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};
 
 use crate::scenario::Scenario;
-use crate::world::alias::{EntryAlias, SendAlias, SendKey, read_send_id};
-use crate::world::{EPOCH_MS, Task};
+use crate::world::alias::{EntryAlias, SendAlias, SendKey, owner_id, read_send_id};
+use crate::world::{CLOCK_STEP, EPOCH_MS, Origin, Task};
 use ghost::{End, GhostEntry, GhostLane, GhostSend};
 
 /// Evidence of a violation: role and alias.
@@ -54,7 +54,7 @@ pub(crate) struct Auditor {
 impl Auditor {
     pub(crate) fn new(env: &Arc<Env>, scenario: &Scenario) -> Self {
         let clocks = &scenario.faults.clocks;
-        let step_ms = clocks.step.map_or(0, |step| step.max.0) * u64::from(clocks.steps_count);
+        let step_ms = clocks.step.unwrap_or(CLOCK_STEP).max.0 * u64::from(clocks.steps_count);
         let drift_ms = scenario.world.heal_at.0 * u64::from(clocks.drift.0) / 1_000_000;
         // With a store clock, only drift between asking and beginning matters; without one, nodes judge by their own clocks.
         let tolerance_ms =
@@ -169,11 +169,21 @@ impl Auditor {
     // Answers.
 
     /// A node reads: what a depth query reads is recounted at the same point in time, what a gate reads is timed.
-    pub(crate) fn on_read(&mut self, task: Task, about: &About, store: &Model, at: SimTime) {
+    pub(crate) fn on_read(&mut self, origin: Origin, about: &About, store: &Model, at: SimTime) {
         match (about.what, &about.subject) {
+            // A claim of unknown outcome finds its own lease, and with it every wake that came since: none is pending.
+            ("claim", restante_core::Subject::Entry(id)) if about.tries > 0 => {
+                let stored = store.get(&self.env.keys.entry(*id)).and_then(|found| Entry::decode(&found.value).ok());
+                let owner = owner_id(origin.node, origin.life);
+                if stored.and_then(|entry| entry.lease).is_some_and(|lease| lease.owner == owner)
+                    && let Some(ghost) = self.entries.get_mut(id)
+                {
+                    ghost.wake_pending = false;
+                }
+            }
             ("depth", _) => {
                 let recount = self.recount(store);
-                self.recounts.insert(task, recount);
+                self.recounts.insert(origin.task, recount);
                 self.check_conservation(&recount, at);
             }
             ("gate", restante_core::Subject::Entry(id)) => {
@@ -281,7 +291,7 @@ impl Auditor {
             let due_key = keys.due(&entry.destination, entry.vest_at, id);
             let is_untouched = self.entries.get(&id).is_some_and(|ghost| ghost.changed_at <= began_at);
             let is_due = is_untouched && entry.active && entry.vest_at <= limit && store.get(&due_key).is_some();
-            if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, began) {
+            if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, limit) {
                 self.violate(at, "no-more-means-none", vec![("entry", EntryAlias(id).to_string())]);
                 return;
             }

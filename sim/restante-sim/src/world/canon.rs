@@ -120,7 +120,7 @@ impl AtomVisitor for Canonical<'_, '_> {
 }
 
 impl World<'_> {
-    /// The fingerprint under the first of all permutations of the workers (all of them when `by_symmetry`, else as they are).
+    /// The least fingerprint under the given permutations of the workers.
     pub(crate) fn fingerprint(&self, permutations: &[Vec<u8>]) -> u128 {
         permutations.iter().map(|names| self.fingerprint_as(names)).min().unwrap_or_default()
     }

@@ -39,7 +39,8 @@ pub(crate) struct Taken {
 }
 
 impl<'s> World<'s> {
-    /// The world at the beginning of an exploration: everything is accepted, the workers have just started.
+    /// The world at the beginning of an exploration: the workers have just started, and everything is accepted unless the bound
+    /// lets sends meet workers.
     pub(crate) fn explored(scenario: &'s Scenario, mutant: Option<Mutant>, trace: bool) -> Self {
         let mut world = Self::new(scenario, 0, &RunOptions { mutant, trace, ..RunOptions::default() });
         world.decider = Choices::Explored(Script::default());

@@ -8,6 +8,9 @@ use super::node::Role;
 use super::{World, alias};
 use crate::scenario::Span;
 
+/// Size of a clock's step when the scenario gives none.
+pub(crate) const CLOCK_STEP: Span = Span::ms(100, 1_000);
+
 impl World<'_> {
     pub(super) fn on_incident(&mut self, incident: Incident) {
         if self.is_skipped(format_args!("{incident:?}")) {
@@ -83,7 +86,7 @@ impl World<'_> {
 
     fn step_clock(&mut self, number: u32) -> bool {
         let node = self.decider.draw("clock.which", format_args!("{number}")) as usize % self.nodes.len();
-        let step = self.scenario.faults.clocks.step.unwrap_or(Span::ms(100, 1_000));
+        let step = self.scenario.faults.clocks.step.unwrap_or(CLOCK_STEP);
         let size_ms = self.span("clock.step-size", format_args!("{number}"), step) as i64;
         let back = self.decider.draw("clock.step-way", format_args!("{number}")) & 1 == 1;
         let step_ms = if back { -size_ms } else { size_ms };

@@ -20,6 +20,7 @@ mod workload;
 pub(crate) use event::{Origin, Task};
 pub(crate) use explored::{Move, Taken};
 pub(crate) use faults::fault_sums;
+pub(crate) use incidents::CLOCK_STEP;
 pub(crate) use node::EPOCH_MS;
 
 use std::collections::BTreeMap;
@@ -122,6 +123,8 @@ pub struct World<'s> {
     /// Times that somebody may still stand still while time passes a deadline: a bound of explorations.
     pauses_left: u32,
     commands_issued: u32,
+    /// What the operator wanted of intake last.
+    intake_wanted: Option<bool>,
     ending: bool,
     ended: bool,
 }
@@ -225,8 +228,13 @@ impl<'s> World<'s> {
         if self.healed || !site.is_armed() {
             return "ok";
         }
-        let is_spent = |fault: &Alternative| self.ambiguous_left == 0 && fault.name.starts_with("store.ambiguous");
-        let within_budget: Vec<Alternative> = site.alternatives.iter().filter(|fault| !is_spent(fault)).copied().collect();
+        // In an exploration everybody may stand still anywhere: that needs no fault.
+        let is_explored = matches!(self.decider, Choices::Explored(_));
+        let is_possible = |fault: &&Alternative| {
+            let is_spent = self.ambiguous_left == 0 && fault.name.starts_with("store.ambiguous");
+            !(is_spent || is_explored && fault.name.starts_with("process.pause"))
+        };
+        let within_budget: Vec<Alternative> = site.alternatives.iter().filter(is_possible).copied().collect();
         let index = self.decider.choose(site.site, key, &within_budget);
         let name = within_budget[index].name;
         if index > 0 {

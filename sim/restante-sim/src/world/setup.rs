@@ -17,6 +17,9 @@ use crate::Mutant;
 use crate::audit::Auditor;
 use crate::scenario::{Ms, Scenario, Span};
 
+/// Where an incident is decided, how many there are, and what it is.
+type IncidentRow = (&'static str, u32, fn(u32) -> Incident);
+
 impl<'s> World<'s> {
     pub(super) fn new(scenario: &'s Scenario, seed: u64, options: &RunOptions) -> Self {
         let env = Arc::new(Env::new(scenario.config.to_config()));
@@ -51,6 +54,7 @@ impl<'s> World<'s> {
             ambiguous_left: u32::MAX,
             pauses_left: 0,
             commands_issued: 0,
+            intake_wanted: None,
             ending: false,
             ended: false,
         };
@@ -122,7 +126,7 @@ impl<'s> World<'s> {
             let length_ms = self.span("store.outage-length", format_args!("outage {number}"), outage);
             self.push_within("store.outage", number, heal_at, |_| Event::Incident(Incident::OutageBegins { length_ms }));
         }
-        let incidents: [(&'static str, u32, fn(u32) -> Incident); 6] = [
+        let incidents: [IncidentRow; 6] = [
             ("store.lose-due-row", faults.store.lost_due_rows_count, |number| Incident::LoseDueRow { number }),
             ("store.lose-pointer", faults.store.lost_pointers_count, |number| Incident::LosePointer { number }),
             ("store.foreign-record", faults.store.foreign_records_count, |number| Incident::ForeignRecord { number }),

@@ -99,7 +99,7 @@ impl World<'_> {
         } else {
             self.store.get_many(keys)?
         };
-        self.auditor.on_read(origin.task, &act.about, &self.store, self.timeline.now());
+        self.auditor.on_read(origin, &act.about, &self.store, self.timeline.now());
         if let Some(mutant) = self.mutant {
             mutant.on_records(origin, &act.about, keys, &mut records, &self.env, self.store_now());
         }

@@ -80,8 +80,11 @@ impl World<'_> {
         if !self.nodes[node].up || self.nodes[node].sends.contains_key(&number) {
             return;
         }
-        if let Some(SendState::Pending { attempt: known }) = self.sends.get_mut(&key) {
-            *known = attempt.max(*known);
+        match self.sends.get_mut(&key) {
+            // An attempt is made once: one that was scheduled before a crash may have been overtaken by one made after it.
+            Some(SendState::Pending { attempt: known }) if attempt > 0 && attempt <= *known => return,
+            Some(SendState::Pending { attempt: known }) => *known = attempt,
+            _ => {}
         }
         let request = self.request(key, attempt, false);
         self.hand_over(node, number, attempt, request);
@@ -236,6 +239,9 @@ impl World<'_> {
                 Command::Wake(Wake { id })
             }
         };
+        if let Command::SetIntake(wanted) = &command {
+            self.intake_wanted = Some(wanted.open);
+        }
         self.begin_command(self.operator(), command);
     }
 
@@ -268,7 +274,8 @@ impl World<'_> {
             Err(failure) => {
                 self.row("operator", name, format_args!(""), format_args!("failed: {failure}"));
                 // Operators repeat what did not come through for want of a store.
-                if !matches!(failure, Failure::Rejected(_)) || self.ending {
+                let is_outdated = matches!(command, Command::SetIntake(wanted) if Some(wanted.open) != self.intake_wanted);
+                if (!matches!(failure, Failure::Rejected(_)) || self.ending) && !is_outdated {
                     let what = Operation::Run(Box::new(command.clone()));
                     self.push_in(1_000, 0, Event::Operate { number: 0, what });
                 }
