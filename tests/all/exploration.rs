@@ -32,7 +32,7 @@ fn two_workers_and_two_entries_are_exhausted() {
 
 #[test]
 fn a_worker_that_stands_still_anywhere_is_exhausted() {
-    check("check/stale", (22_338, 58_332), (44_441, 116_184));
+    check("check/stale", (24_139, 63_272), (48_043, 126_064));
 }
 
 #[test]
