@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use restante_engine::Quantifier;
 use restante_sim::{Mutant, PROPERTIES, scenario};
 
 fn root() -> PathBuf {
@@ -112,6 +113,14 @@ fn every_planted_bug_names_a_property_and_a_scenario_that_exist() {
 }
 
 #[test]
+fn every_property_that_must_hold_has_a_planted_bug_that_trips_it() {
+    let must_hold = PROPERTIES.iter().filter(|property| property.quantifier != Quantifier::Sometimes);
+    for property in must_hold {
+        assert!(Mutant::ALL.iter().any(|mutant| mutant.property() == property.name), "{}", property.name);
+    }
+}
+
+#[test]
 fn the_invariants_page_says_what_the_code_says() {
     let page = read("docs/invariants.md");
     for property in PROPERTIES {
@@ -156,7 +165,7 @@ fn nothing_points_outside_the_repository() {
 }
 
 #[test]
-fn every_decision_record_is_numbered_once_and_listed() {
+fn every_decision_record_is_numbered_once() {
     let mut numbers = BTreeSet::new();
     for file in files("docs/adr", ".md") {
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
