@@ -1,4 +1,4 @@
-//! The readers: each request is one read transaction, and so one point in time.
+//! The readers: what waits shares a read transaction, and so one point in time.
 
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ use crate::writer::to_version;
 
 /// A page ends early once its keys and values reach this size: `limit` alone would allow gigabytes.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Most requests that share one snapshot. Few enough that the other reader finds something to do.
+const GROUP_MAX: usize = 64;
 
 /// A request within the limits, and the place for its answer.
 #[derive(Debug)]
@@ -43,12 +46,10 @@ impl Work for Reader {
                 return SessionEnd::Broken;
             }
         };
-        while let Some(jobs) = queue.pop(1) {
-            for job in jobs {
-                // Whatever failed, a new connection has no transaction open.
-                if !self.answer(&mut statements, job) {
-                    return SessionEnd::Broken;
-                }
+        while let Some(jobs) = queue.pop(GROUP_MAX) {
+            // Whatever failed, a new connection has no transaction open.
+            if !self.answer_group(&mut statements, jobs) {
+                return SessionEnd::Broken;
             }
         }
         SessionEnd::Closed
@@ -75,45 +76,63 @@ fn answer_with<T>(answer: oneshot::Sender<Result<T, StoreError>>, result: rusqli
 }
 
 impl Reader {
-    fn answer(&self, statements: &mut Statements<'_>, job: Job) -> bool {
+    /// Answers a group from one snapshot, which is not older than any of its requests. False when the connection is unsound.
+    fn answer_group(&self, statements: &mut Statements<'_>, jobs: Vec<Job>) -> bool {
+        if let Err(error) = statements.begin.execute([]) {
+            jobs.into_iter().for_each(|job| refuse(job, &error.to_string()));
+            return false;
+        }
+        let (mut is_sound, mut at) = (true, None);
+        for job in jobs {
+            if is_sound {
+                is_sound = self.answer(statements, job, &mut at);
+            } else {
+                refuse(job, "the connection broke");
+            }
+        }
+        is_sound && statements.end.execute([]).is_ok()
+    }
+
+    fn answer(&self, statements: &mut Statements<'_>, job: Job, at: &mut Option<StoreTime>) -> bool {
         match job {
             Job::GetMany { answer, .. } if answer.is_canceled() => true,
             Job::Scan { answer, .. } if answer.is_canceled() => true,
-            Job::GetMany { keys, answer } => {
-                answer_with(answer, statements.in_transaction(|statements| self.get_many(statements, &keys)))
-            }
-            Job::Scan { range, limit, answer } => {
-                answer_with(answer, statements.in_transaction(|statements| self.scan(statements, &range, limit)))
-            }
+            Job::GetMany { keys, answer } => answer_with(answer, self.get_many(statements, &keys, at)),
+            Job::Scan { range, limit, answer } => answer_with(answer, self.scan(statements, &range, limit, at)),
         }
     }
 
-    fn get_many(&self, statements: &mut Statements<'_>, keys: &[Key]) -> rusqlite::Result<Snapshot> {
-        let mut at = None;
+    fn get_many(&self, statements: &mut Statements<'_>, keys: &[Key], at: &mut Option<StoreTime>) -> rusqlite::Result<Snapshot> {
         let mut values = Vec::with_capacity(keys.len());
         for key in keys {
             let record = statements.get.query_row([key.as_bytes()], |row| versioned(row, 0)).optional()?;
             values.push(record);
-            self.stamp(&mut at);
+            self.stamp(at);
         }
-        self.stamp(&mut at);
-        Ok(Snapshot { values, at })
+        self.stamp(at);
+        Ok(Snapshot { values, at: *at })
     }
 
-    fn scan(&self, statements: &mut Statements<'_>, range: &KeyRange, limit: usize) -> rusqlite::Result<Page> {
+    fn scan(
+        &self,
+        statements: &mut Statements<'_>,
+        range: &KeyRange,
+        limit: usize,
+        at: &mut Option<StoreTime>,
+    ) -> rusqlite::Result<Page> {
         let start = range.start.as_bytes();
         let rows = match &range.end {
             Some(end) => statements.scan.query([start, end.as_bytes()])?,
             None => statements.scan_to_end.query([start])?,
         };
-        self.page(rows, limit)
+        self.page(rows, limit, at)
     }
 
-    fn page(&self, mut rows: Rows<'_>, limit: usize) -> rusqlite::Result<Page> {
+    fn page(&self, mut rows: Rows<'_>, limit: usize, at: &mut Option<StoreTime>) -> rusqlite::Result<Page> {
         let mut page = Page { entries: Vec::new(), next: None, at: None };
         let mut bytes = 0;
         while let Some(row) = rows.next()? {
-            self.stamp(&mut page.at);
+            self.stamp(at);
             let key = Key::from(row.get_ref(0)?.as_blob()?);
             if page.entries.len() == limit || bytes >= PAGE_BYTES {
                 page.next = Some(key);
@@ -123,11 +142,13 @@ impl Reader {
             bytes += key.len() + record.value.len();
             page.entries.push((key, record));
         }
-        self.stamp(&mut page.at);
+        self.stamp(at);
+        page.at = *at;
         Ok(page)
     }
 
-    /// Reads the clock once, right after the first row fixed the snapshot: no record in an answer is younger than its `at`.
+    /// Reads the clock once a group, right after the first row fixed the snapshot: no record in an answer is younger than its
+    /// `at`, and no request was made after it.
     fn stamp(&self, at: &mut Option<StoreTime>) {
         at.get_or_insert_with(|| self.clock.now());
     }
@@ -155,13 +176,5 @@ impl<'c> Statements<'c> {
             scan: connection.prepare("SELECT key, version, value FROM kv WHERE key >= ?1 AND key < ?2 ORDER BY key")?,
             scan_to_end: connection.prepare("SELECT key, version, value FROM kv WHERE key >= ?1 ORDER BY key")?,
         })
-    }
-
-    /// Runs `read` in one read transaction. After an error the connection may still have it open.
-    fn in_transaction<T>(&mut self, read: impl FnOnce(&mut Self) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        self.begin.execute([])?;
-        let answer = read(self)?;
-        self.end.execute([])?;
-        Ok(answer)
     }
 }

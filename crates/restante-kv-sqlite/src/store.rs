@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
@@ -41,6 +42,7 @@ pub struct SqliteKv {
     writes: Arc<Queue<writer::Job>>,
     reads: Arc<Queue<reader::Job>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    groups: Arc<AtomicU64>,
 }
 
 impl SqliteKv {
@@ -50,8 +52,10 @@ impl SqliteKv {
     }
 
     pub(crate) fn start(settings: Settings, writer: Connect, group_max: usize, readers: usize) -> Result<Self, OpenError> {
-        let store = Self { writes: Arc::new(Queue::new()), reads: Arc::new(Queue::new()), threads: Mutex::default() };
-        store.keep(worker::spawn("restante-kv-writer", Writer::new(group_max), writer, Arc::clone(&store.writes))?);
+        let groups = Arc::new(AtomicU64::new(0));
+        let work = Writer::new(group_max, Arc::clone(&groups));
+        let store = Self { writes: Arc::new(Queue::new()), reads: Arc::new(Queue::new()), threads: Mutex::default(), groups };
+        store.keep(worker::spawn("restante-kv-writer", work, writer, Arc::clone(&store.writes))?);
         // The writer has created the file.
         let settings = Settings { create: false, ..settings };
         let clock = Arc::new(Clock::new(SystemTime::now));
@@ -65,6 +69,11 @@ impl SqliteKv {
 
     fn keep(&self, thread: JoinHandle<()>) {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    /// Groups committed through this handle so far: each is one sync to disk, shared by the transactions that waited together.
+    pub fn groups_committed(&self) -> u64 {
+        self.groups.load(Ordering::Relaxed)
     }
 
     /// Refuses new requests as unavailable, answers those that were sent, and waits for the threads to end. The last handle on

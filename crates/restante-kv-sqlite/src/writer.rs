@@ -1,5 +1,8 @@
 //! The writer: group commit.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use futures_channel::oneshot;
 use restante_kv::{Committed, Expect, Mutation, StoreError, Txn, Version};
 use rusqlite::{Connection, OptionalExtension, Statement};
@@ -34,11 +37,13 @@ pub(crate) struct Writer {
     group_max: usize,
     /// Newest version that was ever tried on this handle, committed or not: none is tried twice.
     tried: i64,
+    /// Groups committed.
+    groups: Arc<AtomicU64>,
 }
 
 impl Writer {
-    pub(crate) fn new(group_max: usize) -> Self {
-        Self { group_max, tried: 0 }
+    pub(crate) fn new(group_max: usize, groups: Arc<AtomicU64>) -> Self {
+        Self { group_max, tried: 0, groups }
     }
 }
 
@@ -147,7 +152,10 @@ impl Writer {
             }
             // A failed checkpoint after the commit is not reported here, and needs no answer: the log holds the commit.
             Ok((answers, true)) => match statements.commit.execute([]) {
-                Ok(_) => Group::Done(answers),
+                Ok(_) => {
+                    self.groups.fetch_add(1, Ordering::Relaxed);
+                    Group::Done(answers)
+                }
                 Err(error) => {
                     statements.undo();
                     Group::Unknown(answers, error)
