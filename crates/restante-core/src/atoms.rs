@@ -146,10 +146,23 @@ ordered_u64!(
     fence
 );
 ordered_u64!(
-    /// A place in a lane or in an order key's queue; dense, from 0.
+    /// A place in a lane or in an order key's queue; dense.
     Position,
     position
 );
+
+impl Position {
+    /// The first place of a lane; before it there is room for what an operator puts in front.
+    pub const FIRST: Self = Self(1 << 32);
+
+    /// The one before; `None` before the very first.
+    pub const fn previous(self) -> Option<Self> {
+        match self.0.checked_sub(1) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+}
 
 impl VisitAtoms for StoreTime {
     fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {

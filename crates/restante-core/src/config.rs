@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use restante_kv::Limits;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::plan::NAME_BYTES_MAX;
@@ -13,7 +14,7 @@ const ENTRY_BYTES_BESIDE_PAYLOAD_MAX: usize = 16 * 1024;
 const KEY_BYTES_MAX: usize = 2 * NAME_BYTES_MAX + 64;
 
 /// Settings of a backlog. Every duration is in milliseconds.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Config {
     /// First bytes of every key.
     pub prefix: Arc<str>,

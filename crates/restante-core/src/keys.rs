@@ -214,6 +214,10 @@ impl Keys {
     pub fn dead_letter(&self, id: EntryId) -> Key {
         self.of_entry(Kind::DeadLetter, id)
     }
+    /// All records of the backlog.
+    pub fn everything(&self) -> KeyRange {
+        KeyRange::prefix(self.prefix.as_bytes())
+    }
     /// All records of a kind.
     pub fn all(&self, kind: Kind) -> KeyRange {
         self.build(kind).range()

@@ -7,16 +7,20 @@
 //! | 429 or 503 with Retry-After | retry after that, the destination is paced |
 //! | every other status (redirects are not followed) | retry after backoff |
 //! | not sent (name, connection, TLS) | retry after backoff |
+//! | not sent (refused: the URL or its addresses are none to send to) | retry after backoff: names and rules change |
+//! | not sent (unsigned: its key is missing, or cannot be read) | retry after backoff: keys can be put back |
 //! | unknown (timeout, reset, lost answer) | retry after backoff; it may arrive twice |
 
 use restante_core_derive::VisitAtoms;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::plan::Verdict;
 use crate::record::{DropReason, WaitReason};
 
 /// How an attempt to deliver ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+#[serde(rename_all = "kebab-case")]
 pub enum PostResult {
     /// The destination answered.
     Status {
@@ -32,7 +36,8 @@ pub enum PostResult {
 }
 
 /// Why nothing reached the destination.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, VisitAtoms)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+#[serde(rename_all = "kebab-case")]
 pub enum NotSent {
     /// The name did not resolve.
     Dns,
@@ -40,6 +45,10 @@ pub enum NotSent {
     Connect,
     /// The TLS handshake failed.
     Tls,
+    /// The sender does not send there: no usable URL, or an address that is not for the public.
+    Refused,
+    /// The request could not be signed as its entry asks, and is never sent unsigned instead.
+    Unsigned,
 }
 
 /// The verdict on a result.

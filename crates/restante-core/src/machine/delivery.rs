@@ -4,7 +4,7 @@ use restante_core_derive::VisitAtoms;
 use restante_kv::Key;
 
 use super::transact::{Failure, Transact, TransactStep};
-use super::{About, DueHint, Io, LocalTime, Post, Reply, classify};
+use super::{About, DueHint, ExecutionKey, Io, LocalTime, Post, Reply, classify};
 use crate::atoms::{Bytes, EntryId, Fence, OwnerId};
 use crate::effect::Effect;
 use crate::plan::{
@@ -247,6 +247,10 @@ impl Delivery {
             signing: entry.signing.clone(),
             post_by: asked_at.plus_ms(post_by.since_ms(snapshot_at)),
             timeout_ms: env.config.request_timeout_ms,
+            execution_key: match &entry.lane {
+                Some(lane) => ExecutionKey::Lane { order_key: lane.order_key.clone(), destination: entry.destination.clone() },
+                None => ExecutionKey::Entry(self.id),
+            },
         };
         self.state = State::Posting;
         DeliveryStep::Do(Io::Post(post))

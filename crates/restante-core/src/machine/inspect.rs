@@ -1,14 +1,14 @@
-//! Looking at entries. The row type has no field that could hold a payload or a signing reference.
+//! Looking at entries and at what was put aside. No row type has a field that could hold a payload or a signing reference.
 
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
-use restante_kv::{Key, KeyRange, Page, StoreTime};
+use restante_kv::{Key, KeyRange, Page, StoreTime, Versioned};
 
 use crate::atoms::{EntryId, Fence};
 use crate::keys::Kind;
 use crate::plan::Env;
-use crate::record::{Entry, LaneRef, Lease, Record, Unreadable, WaitReason};
+use crate::record::{Entry, LaneRef, Lease, QuarantineReason, Quarantined, Record, Unreadable, WaitReason};
 
 /// What may be shown of an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -61,20 +61,68 @@ pub fn inspect_page(env: &Env, page: &Page) -> InspectPage {
     for (key, record) in &page.entries {
         let Ok(id) = env.keys.read_entry(Kind::Entry, key) else { continue };
         match Entry::decode(&record.value) {
-            Ok(entry) => shown.rows.push(InspectRow {
-                id,
-                inbox: entry.inbox,
-                origin: entry.origin,
-                retention_end_at: entry.origin.plus_ms(env.config.max_retention_ms),
-                vest_at: entry.vest_at,
-                failure_count: entry.failure_count,
-                fence: entry.fence,
-                lease: entry.lease,
-                lane: entry.lane,
-                wait: entry.wait,
-            }),
+            Ok(entry) => shown.rows.push(row_of(env, id, entry)),
             Err(why) => shown.unreadable.push((id, why)),
         }
     }
     shown
+}
+
+fn row_of(env: &Env, id: EntryId, entry: Entry) -> InspectRow {
+    InspectRow {
+        id,
+        inbox: entry.inbox,
+        origin: entry.origin,
+        retention_end_at: entry.origin.plus_ms(env.config.max_retention_ms),
+        vest_at: entry.vest_at,
+        failure_count: entry.failure_count,
+        fence: entry.fence,
+        lease: entry.lease,
+        lane: entry.lane,
+        wait: entry.wait,
+    }
+}
+
+/// What may be shown of a quarantined record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QuarantineRow {
+    /// The delivery.
+    pub id: EntryId,
+    /// Why it was put aside.
+    pub reason: QuarantineReason,
+    /// When it is dropped.
+    pub expires_at: StoreTime,
+    /// Size of the record that was put aside, in bytes.
+    pub bytes: usize,
+    /// What this version reads of it; `None` if it cannot read it either.
+    pub readable: Option<InspectRow>,
+}
+
+/// One page of what was put aside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QuarantinePage {
+    /// In the order of their ids.
+    pub rows: Vec<QuarantineRow>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<Key>,
+}
+
+/// The range to scan, from `next` of an earlier page or from the beginning.
+pub fn quarantine_range(env: &Env, next: Option<Key>) -> KeyRange {
+    let all = env.keys.all(Kind::Quarantined);
+    match next {
+        Some(start) if all.contains(&start) => KeyRange { start, ..all },
+        _ => all,
+    }
+}
+
+/// What a scanned page shows.
+pub fn quarantine_page(env: &Env, page: &Page) -> QuarantinePage {
+    let row = |(key, record): &(Key, Versioned)| {
+        let id = env.keys.read_entry(Kind::Quarantined, key).ok()?;
+        let aside = Quarantined::decode(&record.value).ok()?;
+        let readable = Entry::decode(&aside.record.as_slice().into()).ok().map(|entry| row_of(env, id, entry));
+        Some(QuarantineRow { id, reason: aside.reason, expires_at: aside.expires_at, bytes: aside.record.len(), readable })
+    };
+    QuarantinePage { rows: page.entries.iter().filter_map(row).collect(), next: page.next.clone() }
 }

@@ -12,6 +12,7 @@
 mod classify;
 mod delivery;
 mod discovery;
+mod doctor;
 mod inspect;
 mod sending;
 mod sweep;
@@ -20,10 +21,13 @@ mod worker;
 
 pub use classify::{NotSent, PostResult, classify};
 pub use delivery::DeliveryEnd;
-pub use inspect::{InspectPage, InspectRow, inspect_page, inspect_range};
+pub use doctor::{Diagnosis, Doctor, DoctorReport, DoctorStep, Finding};
+pub use inspect::{
+    InspectPage, InspectRow, QuarantinePage, QuarantineRow, inspect_page, inspect_range, quarantine_page, quarantine_range,
+};
 pub use sending::{SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};
-pub use worker::{RunReport, TaskId, Worker, WorkerStep};
+pub use worker::{RunReport, Slots, TaskId, Worker, WorkerStep};
 
 use std::sync::Arc;
 
@@ -103,6 +107,23 @@ pub struct Post {
     pub post_by: LocalTime,
     /// How long the attempt may take.
     pub timeout_ms: u64,
+    /// Attempts that share it are not executed side by side in one process.
+    pub execution_key: ExecutionKey,
+}
+
+/// What one process does not execute twice at a time: a lane, or an unkeyed delivery. Leases keep processes apart; inside one,
+/// an attempt whose lease ran out may still be on its way when its successor is claimed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, VisitAtoms)]
+pub enum ExecutionKey {
+    /// A delivery without an order key.
+    Entry(EntryId),
+    /// A lane.
+    Lane {
+        /// Its order key.
+        order_key: Arc<str>,
+        /// Its destination.
+        destination: Arc<str>,
+    },
 }
 
 /// What came back.

@@ -41,6 +41,7 @@ pub enum SendError {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Sending {
     request: SendRequest,
+    payload_digest: u64,
     slot: u64,
     transact: Transact,
     chunk_count: u32,
@@ -59,15 +60,21 @@ pub enum SendingStep {
 impl Sending {
     /// Begins a send. `slot` spreads concurrent senders over the counter slots.
     pub fn begin(env: &Env, request: SendRequest, slot: u64, local: LocalTime) -> (Self, SendingStep) {
+        let payload_digest = Accept::digest_payload(&request.payload);
+        Self::begin_again(env, request, payload_digest, slot, local)
+    }
+
+    /// Begins a send as a journal recorded it: the digest of the payload is known, the payload itself is not.
+    pub fn begin_again(env: &Env, request: SendRequest, payload_digest: u64, slot: u64, local: LocalTime) -> (Self, SendingStep) {
         let staged = request.payload.len() > env.config.inline_bytes_max;
         let chunk_count = if staged { request.payload.len().div_ceil(env.config.chunk_bytes) as u32 } else { 0 };
         let command = if staged {
             Command::StageBegin(StageBegin { send: request.send })
         } else {
-            accept(&request, Body::Inline(request.payload.clone()), slot)
+            accept(&request, payload_digest, Body::Inline(request.payload.clone()), slot)
         };
         let (transact, step) = Transact::begin(env, command, Fence::default(), local);
-        let mut sending = Self { request, slot, transact, chunk_count, next_chunk: 0 };
+        let mut sending = Self { request, payload_digest, slot, transact, chunk_count, next_chunk: 0 };
         let step = sending.follow(env, step, local);
         (sending, step)
     }
@@ -108,7 +115,7 @@ impl Sending {
     fn next_command(&mut self, env: &Env) -> Command {
         let (number, size) = (self.next_chunk, env.config.chunk_bytes);
         if number == self.chunk_count {
-            return accept(&self.request, Body::Staged { chunk_count: self.chunk_count }, self.slot);
+            return accept(&self.request, self.payload_digest, Body::Staged { chunk_count: self.chunk_count }, self.slot);
         }
         self.next_chunk += 1;
         let payload = self.request.payload.as_slice();
@@ -118,14 +125,14 @@ impl Sending {
     }
 }
 
-fn accept(request: &SendRequest, body: Body, slot: u64) -> Command {
+fn accept(request: &SendRequest, payload_digest: u64, body: Body, slot: u64) -> Command {
     Command::Accept(Accept {
         send: request.send,
         idempotency_key: request.idempotency_key.clone(),
         recipients: request.recipients.clone(),
         order_key: request.order_key.clone(),
         body,
-        payload_digest: Accept::digest_payload(&request.payload),
+        payload_digest,
         signing: request.signing.clone(),
         slot,
     })

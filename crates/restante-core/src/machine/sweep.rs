@@ -258,7 +258,7 @@ impl Sweep {
             Kind::Quarantined => {
                 let over = Quarantined::decode(&record.value).is_ok_and(|record| record.expires_at <= at);
                 let id = env.keys.read_entry(Kind::Quarantined, &key).ok()?;
-                over.then_some(Job::Run(Command::DropQuarantined(DropQuarantined { id, slot: self.slot })))
+                over.then_some(Job::Run(Command::DropQuarantined(DropQuarantined { id, early: false, slot: self.slot })))
             }
             _ => None,
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use restante_kv::StoreTime;
+use serde::{Deserialize, Serialize};
 
 use super::delivery::{Delivery, DeliveryEnd, DeliveryStep};
 use super::discovery::{Discovery, DiscoveryStep, PassEnd};
@@ -19,9 +20,33 @@ use crate::plan::{Env, Subject};
 pub struct TaskId(u32);
 
 impl TaskId {
+    /// From its number, as a journal names it.
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+    /// Its number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
     const DISCOVERY: Self = Self(0);
     const SWEEP: Self = Self(1);
     const FIRST_DELIVERY: Self = Self(2);
+}
+
+/// The counter slots of a worker. Two transactions in flight on one slot conflict, so each task takes a slot of its own while
+/// there are enough.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Slots {
+    /// All slots, beginning at one that the owner's id picks: for workers that know nothing of each other.
+    All,
+    /// These, counted modulo `counter_slots`: for an executor that knows who else is in its process.
+    Range {
+        /// The first one.
+        first: u64,
+        /// How many, at least 1.
+        count: u64,
+    },
 }
 
 /// What [`Worker::once`] came to.
@@ -74,6 +99,7 @@ enum Finding {
 pub struct Worker {
     env: Arc<Env>,
     owner: OwnerId,
+    slots: Slots,
     mode: Mode,
     finding: Finding,
     sweep: Option<Box<Sweep>>,
@@ -91,11 +117,12 @@ pub struct Worker {
 const FRUITLESS_PASSES_MAX: u32 = 3;
 
 impl Worker {
-    fn new(env: Arc<Env>, owner: OwnerId, mode: Mode, local: LocalTime) -> (Self, WorkerStep) {
+    fn new(env: Arc<Env>, owner: OwnerId, slots: Slots, mode: Mode, local: LocalTime) -> (Self, WorkerStep) {
         let (discovery, step) = Discovery::begin(&env, owner);
         let mut worker = Self {
             env,
             owner,
+            slots,
             mode,
             finding: Finding::Passing(Box::new(discovery)),
             sweep: None,
@@ -113,13 +140,13 @@ impl Worker {
     }
 
     /// Delivers what is due, at most `limit` deliveries, sweeps if a sweep is due, and reports.
-    pub fn once(env: Arc<Env>, owner: OwnerId, limit: u64, local: LocalTime) -> (Self, WorkerStep) {
-        Self::new(env, owner, Mode::Once { limit }, local)
+    pub fn once(env: Arc<Env>, owner: OwnerId, slots: Slots, limit: u64, local: LocalTime) -> (Self, WorkerStep) {
+        Self::new(env, owner, slots, Mode::Once { limit }, local)
     }
 
     /// Delivers and sweeps until it is stopped.
-    pub fn serve(env: Arc<Env>, owner: OwnerId, local: LocalTime) -> (Self, WorkerStep) {
-        let (mut worker, mut out) = Self::new(env, owner, Mode::Serve, local);
+    pub fn serve(env: Arc<Env>, owner: OwnerId, slots: Slots, local: LocalTime) -> (Self, WorkerStep) {
+        let (mut worker, mut out) = Self::new(env, owner, slots, Mode::Serve, local);
         worker.begin_sweep(&mut out, local);
         (worker, out)
     }
@@ -127,6 +154,11 @@ impl Worker {
     /// Who it is.
     pub fn owner(&self) -> OwnerId {
         self.owner
+    }
+
+    /// Deliveries whose claim has not ended.
+    pub fn deliveries_under_way(&self) -> usize {
+        self.deliveries.len()
     }
 
     /// Notes a wake that found no wakeable wait to end: the pass under way is followed by another one at once.
@@ -190,7 +222,11 @@ impl Worker {
     }
 
     fn slot(&self, task: TaskId) -> u64 {
-        (u64::from(self.owner.as_bytes()[1]) + u64::from(task.0)) % self.env.config.counter_slots
+        let (first, count) = match self.slots {
+            Slots::All => (u64::from(self.owner.as_bytes()[1]), u64::MAX),
+            Slots::Range { first, count } => (first, count.max(1)),
+        };
+        first.saturating_add(u64::from(task.0) % count) % self.env.config.counter_slots
     }
 
     // Discovery.

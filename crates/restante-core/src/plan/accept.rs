@@ -209,7 +209,7 @@ impl Accept {
             Some(at) => at,
             None => {
                 let lane = p.guard::<Lane>(&key)?;
-                let empty = Lane { head: Position::default(), head_entry: id, next: Position::default() };
+                let empty = Lane { head: Position::FIRST, head_entry: id, next: Position::FIRST };
                 lanes.push((key, lane.unwrap_or(empty)));
                 lanes.len() - 1
             }

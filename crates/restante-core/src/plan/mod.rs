@@ -19,7 +19,9 @@ mod intake;
 mod lane;
 mod planner;
 mod quarantine;
+mod recount;
 mod repair;
+mod revive;
 mod settle;
 mod staging;
 mod sweep;
@@ -32,7 +34,9 @@ pub use intake::{Depth, DepthReport, SetIntake};
 pub(crate) use planner::Planner;
 pub use planner::Stable;
 pub use quarantine::{DropQuarantined, Quarantine};
+pub use recount::Recount;
 pub use repair::{RepairIndex, RepairLane, TidyPointer};
+pub use revive::Revive;
 pub use settle::{Settle, Settled, Verdict};
 pub use staging::{StageBegin, StageChunk};
 pub use sweep::{BeginSweep, FinishSweep, Prune};
@@ -127,6 +131,9 @@ pub enum Rejection {
     /// The record does not exist (any more).
     #[error("the record does not exist")]
     Gone,
+    /// A quarantined record is as unreadable to this version as to the one that put it aside.
+    #[error("it still cannot be read ({0}): use a version that knows its format, or drop it")]
+    StillUnreadable(Unreadable),
     /// There is nothing to do.
     #[error("nothing to do")]
     NotNeeded,
@@ -150,6 +157,8 @@ pub enum Command {
     Wake(Wake),
     Quarantine(Quarantine),
     DropQuarantined(DropQuarantined),
+    Revive(Revive),
+    Recount(Recount),
     RepairIndex(RepairIndex),
     RepairLane(RepairLane),
     TidyPointer(TidyPointer),
@@ -188,6 +197,8 @@ impl Command {
             Self::Wake(_) => "wake",
             Self::Quarantine(_) => "quarantine",
             Self::DropQuarantined(_) => "drop-quarantined",
+            Self::Revive(_) => "revive",
+            Self::Recount(_) => "recount",
             Self::RepairIndex(_) => "repair-index",
             Self::RepairLane(_) => "repair-lane",
             Self::TidyPointer(_) => "tidy-pointer",
@@ -213,10 +224,16 @@ impl Command {
             Self::Wake(command) => Subject::Entry(command.id),
             Self::Quarantine(command) => Subject::Entry(command.id),
             Self::DropQuarantined(command) => Subject::Entry(command.id),
+            Self::Revive(command) => Subject::Entry(command.id),
             Self::RepairIndex(command) => Subject::Entry(command.id),
             Self::RepairLane(command) => Subject::Destination(command.destination.clone()),
             Self::TidyPointer(command) => Subject::Destination(command.destination.clone()),
-            Self::Prune(_) | Self::BeginSweep(_) | Self::FinishSweep(_) | Self::SetIntake(_) | Self::Depth(_) => Subject::Backlog,
+            Self::Recount(_)
+            | Self::Prune(_)
+            | Self::BeginSweep(_)
+            | Self::FinishSweep(_)
+            | Self::SetIntake(_)
+            | Self::Depth(_) => Subject::Backlog,
         }
     }
 
@@ -241,6 +258,8 @@ impl Command {
             Self::Wake(command) => command.plan(&mut planner),
             Self::Quarantine(command) => command.plan(&mut planner),
             Self::DropQuarantined(command) => command.plan(&mut planner),
+            Self::Revive(command) => command.plan(&mut planner),
+            Self::Recount(command) => command.plan(&mut planner),
             Self::RepairIndex(command) => command.plan(&mut planner),
             Self::RepairLane(command) => command.plan(&mut planner),
             Self::TidyPointer(command) => command.plan(&mut planner),

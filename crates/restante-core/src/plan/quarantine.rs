@@ -59,11 +59,13 @@ impl Quarantine {
     }
 }
 
-/// Drops a quarantined record at the end of its retention, observed.
+/// Drops a quarantined record at the end of its retention, or earlier if an operator says so; observed either way.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct DropQuarantined {
     /// The entry it was.
     pub id: EntryId,
+    /// Whether to drop it before the end of its retention.
+    pub early: bool,
     /// Counter slot to use.
     pub slot: u64,
 }
@@ -75,7 +77,7 @@ impl DropQuarantined {
         match p.guard::<Quarantined>(&key)? {
             None if p.attempted => {}
             None => return Err(Rejection::Gone.into()),
-            Some(record) if record.expires_at > p.now() => return Err(Rejection::NotDue.into()),
+            Some(record) if !self.early && record.expires_at > p.now() => return Err(Rejection::NotDue.into()),
             Some(_) => {
                 p.delete(key.clone(), Guard::Checked);
                 p.delete(p.env.keys.member(self.id), Guard::Under(key));

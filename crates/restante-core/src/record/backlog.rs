@@ -120,4 +120,31 @@ pub struct Counters {
     pub quarantined: i64,
 }
 
+impl Counters {
+    /// The sum; saturates.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            entries: self.entries.saturating_add(other.entries),
+            leased: self.leased.saturating_add(other.leased),
+            quarantined: self.quarantined.saturating_add(other.quarantined),
+        }
+    }
+    /// The difference; saturates.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self {
+            entries: self.entries.saturating_sub(other.entries),
+            leased: self.leased.saturating_sub(other.leased),
+            quarantined: self.quarantined.saturating_sub(other.quarantined),
+        }
+    }
+}
+
+impl std::fmt::Display for Counters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} entries ({} leased) and {} quarantined", self.entries, self.leased, self.quarantined)
+    }
+}
+
 plain_record!(Intake, Marker, Stage, PayloadChunk, Member, OrderKeyQueue, Lane, LaneSlot, Destination, Counters);

@@ -5,12 +5,14 @@
 
 mod backlog;
 mod entry;
+mod redact;
 mod upkeep;
 
 pub use backlog::{
     Counters, Destination, Intake, Lane, LaneSlot, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Stage,
 };
 pub use entry::{Body, Class, DueRow, Entry, LaneRef, Lease, Pointer, WaitReason};
+pub use redact::redact;
 pub use upkeep::{DeadLetter, DropReason, QuarantineReason, Quarantined, SweepState};
 
 use restante_core_derive::VisitAtoms;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use restante_core_derive::VisitAtoms;
 use restante_kv::StoreTime;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::backlog::store_time;
 use super::{Unreadable, plain_record};
@@ -29,11 +30,13 @@ pub struct SweepState {
 }
 
 /// Why a record was put aside.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, VisitAtoms, Error)]
 pub enum QuarantineReason {
     /// Its format is another version's.
+    #[error("unknown format {0}")]
     UnknownFormat(u8),
     /// Its bytes are damaged.
+    #[error("damaged")]
     Corrupt,
 }
 
@@ -59,15 +62,19 @@ pub struct Quarantined {
 }
 
 /// Why a delivery was given up.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, VisitAtoms, Error)]
 pub enum DropReason {
     /// The destination refused it for good (status code).
+    #[error("refused for good with status {0}")]
     Permanent(u16),
     /// `max_retention` ran out.
+    #[error("expired")]
     Expired,
     /// The last of `attempts_max` attempts failed.
+    #[error("attempts exhausted")]
     AttemptsExhausted,
     /// Its payload is not readable any more.
+    #[error("payload unreadable")]
     PayloadUnreadable,
 }
 

@@ -5,6 +5,7 @@ mod bed;
 mod books;
 mod boundaries;
 mod claim;
+mod doctor;
 mod golden;
 mod lanes;
 mod picks;

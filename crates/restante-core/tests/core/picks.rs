@@ -8,7 +8,7 @@ use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::{DueKey, Kind};
 use restante_core::plan::{
     Accept, BeginSweep, Claim, Depth, DropQuarantined, FinishSweep, Gate, Prune, Quarantine, Recipient, Renew, RepairIndex,
-    RepairLane, ResolveAccept, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
+    RepairLane, ResolveAccept, Revive, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
 };
 use restante_core::record::{Body, Destination, DropReason, DueRow, Entry, LaneRef, Record, WaitReason};
 use restante_kv::{Key, StoreTime, Versioned};
@@ -159,7 +159,7 @@ impl<'b> Scene<'b> {
     pub(crate) fn command(&self, dice: &mut Dice) -> Command {
         let (slot, id) = (dice.number(), self.entry(dice).0);
         let (held, owner_id, fence, wake_seen, destination) = self.held(dice);
-        match dice.below(36) {
+        match dice.below(38) {
             0..=5 => self.accept(dice),
             6..=9 => Command::Claim(Claim { id, owner: owner(200), slot }),
             10..=16 => {
@@ -170,7 +170,12 @@ impl<'b> Scene<'b> {
             19 => Command::Gate(Gate { id: held, owner: owner_id, fence, destination }),
             20 | 21 => Command::Wake(Wake { id }),
             22 => self.quarantine(dice, slot),
-            23 => Command::DropQuarantined(DropQuarantined { id: dice.one(&self.quarantined).copied().unwrap_or(id), slot }),
+            23 => Command::DropQuarantined(DropQuarantined {
+                id: dice.one(&self.quarantined).copied().unwrap_or(id),
+                early: dice.chance(30),
+                slot,
+            }),
+            36 | 37 => Command::Revive(Revive { id: dice.one(&self.quarantined).copied().unwrap_or(id), slot }),
             24 => Command::RepairIndex(RepairIndex { id }),
             25 => match dice.one(&self.lanes) {
                 Some((order_key, destination)) => {

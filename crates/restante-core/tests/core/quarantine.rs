@@ -1,12 +1,14 @@
 //! Records of another version: put aside whole, counted, observed, and in nobody's way.
 
+use restante_core::atoms::Bytes;
 use restante_core::keys::Kind;
-use restante_core::machine::DeliveryEnd;
-use restante_core::record::{QuarantineReason, Quarantined};
-use restante_core::{Effect, Observation};
+use restante_core::machine::{DeliveryEnd, Failure};
+use restante_core::plan::{Claim, DropQuarantined, Revive};
+use restante_core::record::{FORMAT, QuarantineReason, Quarantined, Record as _, Unreadable};
+use restante_core::{Command, Effect, Observation, Outcome, Rejection};
 use restante_kv::Value;
 
-use crate::bed::{Bed, DAY_MS, Fault, entry_id, keyed, send};
+use crate::bed::{Bed, DAY_MS, Fault, entry_id, keyed, owner, send};
 
 fn put_aside(bed: &Bed, send: u8) -> Option<Quarantined> {
     bed.read(&bed.env.keys.quarantined(entry_id(send, 0)))
@@ -135,4 +137,104 @@ fn an_ambiguous_quarantine_or_drop_happens_and_is_told_once() {
         assert_eq!(bed.once(1, 10).effects.len(), 1, "{fault:?}");
         assert_eq!(bed.depth().quarantined, 0, "{fault:?}");
     }
+}
+
+/// What the version that put a record aside could not read, as the version that can read it finds it.
+fn make_readable(bed: &mut Bed, send: u8) {
+    let key = bed.env.keys.quarantined(entry_id(send, 0));
+    let mut record: Quarantined = bed.read(&key).expect("put aside");
+    let mut bytes = record.record.as_slice().to_vec();
+    bytes[0] = FORMAT;
+    record.record = Bytes::from(bytes);
+    bed.tamper(key, Some(record.encode()));
+}
+
+fn revive(bed: &mut Bed, send: u8) -> Result<Outcome, Failure> {
+    bed.run(Command::Revive(Revive { id: entry_id(send, 0), slot: 0 })).map(|(outcome, _)| outcome)
+}
+
+#[test]
+fn a_revived_delivery_goes_in_front_of_its_lane_and_keeps_origin_and_token() {
+    let mut bed = Bed::default();
+    for number in 1..=3 {
+        bed.accept(keyed(number, "thread", &["a.example/inbox"]));
+    }
+    crate::claim::claim(&mut bed, 1).expect("due");
+    let before = bed.entry(1, 0).expect("leased");
+    bed.make_unknown(1, 0);
+    bed.now_ms += 60_000;
+    assert_eq!(bed.once(1, 1).ended, [(entry_id(1, 0), DeliveryEnd::Quarantined)]);
+    make_readable(&mut bed, 1);
+    assert_eq!(revive(&mut bed, 1), Ok(Outcome::Done));
+    let after = bed.entry(1, 0).expect("is back");
+    assert_eq!((after.origin, after.fence, after.lease), (before.origin, before.fence, None));
+    assert!(after.active && !bed.entry(2, 0).expect("waits").active);
+    bed.assert_counted();
+    bed.assert_discoverable();
+    bed.posts.clear();
+    assert!(!bed.once(1, 10).report.more);
+    let posted: Vec<_> = bed.posts.iter().map(|post| post.entry).collect();
+    assert_eq!(posted, [entry_id(1, 0), entry_id(2, 0), entry_id(3, 0)]);
+    bed.assert_counted();
+}
+
+#[test]
+fn a_revived_delivery_finds_its_lane_empty_or_has_none() {
+    let mut bed = Bed::default();
+    bed.accept(keyed(1, "thread", &["a.example/inbox"]));
+    bed.accept(send(2, &["a.example/inbox"]));
+    bed.make_unknown(1, 0);
+    bed.make_unknown(2, 0);
+    bed.once(1, 10);
+    for number in [1, 2] {
+        make_readable(&mut bed, number);
+        assert_eq!(revive(&mut bed, number), Ok(Outcome::Done));
+    }
+    bed.assert_counted();
+    bed.once(1, 10);
+    assert_eq!((bed.posts.len(), bed.depth().entries), (2, 0));
+}
+
+#[test]
+fn nothing_is_revived_past_a_head_that_is_being_delivered() {
+    let mut bed = Bed::default();
+    bed.accept(keyed(1, "thread", &["a.example/inbox"]));
+    bed.accept(keyed(2, "thread", &["a.example/inbox"]));
+    bed.make_unknown(1, 0);
+    bed.once(1, 1);
+    bed.run(Command::Claim(Claim { id: entry_id(2, 0), owner: owner(2), slot: 0 })).expect("due");
+    make_readable(&mut bed, 1);
+    assert_eq!(revive(&mut bed, 1), Err(Failure::Rejected(Rejection::Taken)));
+    bed.assert_counted();
+}
+
+#[test]
+fn reviving_extends_no_retention() {
+    let mut bed = Bed::default();
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.make_unknown(1, 0);
+    bed.once(1, 1);
+    make_readable(&mut bed, 1);
+    bed.now_ms += bed.env.config.max_retention_ms;
+    if revive(&mut bed, 1).is_ok() {
+        bed.once(1, 10);
+    }
+    assert!(bed.posts.is_empty(), "no POST after retention");
+    bed.assert_counted();
+}
+
+#[test]
+fn what_still_cannot_be_read_stays_aside_until_it_is_dropped() {
+    let mut bed = Bed::default();
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.make_unknown(1, 0);
+    bed.once(1, 1);
+    let why = Unreadable::UnknownFormat(9);
+    assert_eq!(revive(&mut bed, 1), Err(Failure::Rejected(Rejection::StillUnreadable(why))));
+    let drop = |early| Command::DropQuarantined(DropQuarantined { id: entry_id(1, 0), early, slot: 0 });
+    assert_eq!(bed.run(drop(false)).map(|_| ()), Err(Failure::Rejected(Rejection::NotDue)));
+    let (_, effects) = bed.run(drop(true)).expect("dropped");
+    assert_eq!(effects, [Effect::Observed(Observation::QuarantineDropped { entry: entry_id(1, 0) })]);
+    assert_eq!(revive(&mut bed, 1), Err(Failure::Rejected(Rejection::Gone)));
+    bed.assert_counted();
 }

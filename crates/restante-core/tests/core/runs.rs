@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use restante_core::Effect;
 use restante_core::atoms::EntryId;
-use restante_core::machine::{About, DeliveryEnd, Io, Reply, RunReport, TaskId, Worker, WorkerStep};
+use restante_core::machine::{About, DeliveryEnd, Io, Reply, RunReport, Slots, TaskId, Worker, WorkerStep};
 
 use crate::bed::{Bed, owner};
 
@@ -28,7 +28,7 @@ struct Running {
 
 impl Running {
     fn begin(bed: &Bed, who: u8, limit: u64) -> Self {
-        let (worker, step) = Worker::once(bed.env.clone(), owner(who), limit, bed.local());
+        let (worker, step) = Worker::once(bed.env.clone(), owner(who), Slots::All, limit, bed.local());
         let mut running = Self { worker, queue: VecDeque::new(), ended: Vec::new(), effects: Vec::new(), report: None };
         running.take(step);
         running
@@ -90,7 +90,7 @@ impl Bed {
     /// A serving worker for `ms` milliseconds. Actions take no time, so that only a wait lets time pass.
     pub(crate) fn serve(&mut self, who: u8, ms: u64, actions_max: usize) -> Vec<(EntryId, DeliveryEnd)> {
         let until_ms = self.now_ms + ms;
-        let (mut worker, mut step) = Worker::serve(self.env.clone(), owner(who), self.local());
+        let (mut worker, mut step) = Worker::serve(self.env.clone(), owner(who), Slots::All, self.local());
         let mut ended = Vec::new();
         let mut ready: VecDeque<(TaskId, About, Io)> = VecDeque::new();
         let mut asleep: BTreeMap<(u64, TaskId), ()> = BTreeMap::new();

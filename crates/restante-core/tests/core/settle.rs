@@ -40,8 +40,8 @@ fn a_retry_makes_two_checks_and_waits_for_its_backoff() {
 #[test]
 fn the_backoff_doubles_with_every_failure() {
     let mut bed = one_sent(config());
-    for (failures, delay_ms) in [(1, 1_000), (2, 2_000), (3, 4_000)] {
-        bed.answers.push_back(PostResult::NotSent(NotSent::Dns));
+    for (failures, delay_ms, why) in [(1, 1_000, NotSent::Dns), (2, 2_000, NotSent::Refused), (3, 4_000, NotSent::Unsigned)] {
+        bed.answers.push_back(PostResult::NotSent(why));
         assert_eq!(bed.once(1, 1).report.processed, 1);
         let entry = bed.entry(1, 0).expect("kept");
         assert_eq!((entry.failure_count, entry.vest_at), (failures, bed.now().plus_ms(delay_ms)));

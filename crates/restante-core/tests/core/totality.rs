@@ -6,7 +6,7 @@ use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::DueKey;
 use restante_core::plan::{
     Accept, BeginSweep, Claim, Depth, DropQuarantined, FinishSweep, Gate, Prune, Quarantine, Recipient, Renew, RepairIndex,
-    RepairLane, ResolveAccept, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
+    RepairLane, ResolveAccept, Revive, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
 };
 use restante_core::record::{Body, LaneRef, WaitReason};
 use restante_core::{Command, Config, Env, Stop, View};
@@ -92,7 +92,9 @@ fn command() -> impl Strategy<Value = Command> {
         Command::Renew(Renew { id: ID, owner: OWNER, fence: Fence::new(1) }),
         Command::Gate(Gate { id: ID, owner: OWNER, fence: Fence::new(1), destination: "https://a.example".into() }),
         Command::Wake(Wake { id: ID }),
-        Command::DropQuarantined(DropQuarantined { id: ID, slot: 0 }),
+        Command::DropQuarantined(DropQuarantined { id: ID, early: false, slot: 0 }),
+        Command::DropQuarantined(DropQuarantined { id: ID, early: true, slot: 0 }),
+        Command::Revive(Revive { id: ID, slot: 0 }),
         Command::RepairIndex(RepairIndex { id: ID }),
         Command::RepairLane(RepairLane { order_key: "t".into(), destination: "https://a".into() }),
         Command::BeginSweep(BeginSweep { owner: OWNER }),
