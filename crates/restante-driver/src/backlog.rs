@@ -1,0 +1,276 @@
+//! The backlog's handle.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use restante_core::atoms::{EntryId, SendId};
+use restante_core::machine::{
+    DoctorReport, Failure, InspectPage, PostResult, QuarantinePage, RunReport, SendRequest, inspect_page, inspect_range,
+    quarantine_page, quarantine_range,
+};
+use restante_core::plan::{Depth, DepthReport, DropQuarantined, Rejection, Revive, SetIntake};
+use restante_core::{Command, Config, Env, Outcome, machine};
+use restante_kv::{AtomicKv, Key, StoreError};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::builder::Builder;
+use crate::message::{InvalidInbox, Message};
+use crate::report::DrainReport;
+use crate::sender::Sender;
+use crate::shared::{Shared, new_send};
+use crate::worker::Running;
+
+/// A delivery backlog over one store. Cheap to clone; clones are one backlog.
+///
+/// - **Sends**: [`send`](Self::send), [`send_many`](Self::send_many), and [`immediate`](Self::immediate), which owns nothing.
+/// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good.
+/// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect),
+///   [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
+/// - **Operates**: [`set_intake`](Self::set_intake), [`revive`](Self::revive), [`drop_quarantined`](Self::drop_quarantined).
+#[derive(Clone)]
+pub struct Backlog {
+    shared: Arc<Shared>,
+}
+
+/// What a send came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Accepted {
+    /// Its id; an earlier request's when `duplicate`.
+    pub send: SendId,
+    /// Whether an earlier request under the same idempotency key was accepted already.
+    pub duplicate: bool,
+}
+
+/// Why a send was not accepted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SendError {
+    /// A recipient is none; nothing was accepted.
+    #[error(transparent)]
+    InvalidInbox(#[from] InvalidInbox),
+    /// Intake is closed; nothing was accepted.
+    #[error("intake is closed: send to the legacy queue, or open intake again")]
+    IntakeClosed,
+    /// Nothing was accepted.
+    #[error("the send was not accepted: {0}")]
+    NotAccepted(Failure),
+    /// It may have been accepted. Repeat the same message under the same idempotency key to find out.
+    #[error("it is unknown whether the send was accepted: repeat it under the idempotency key {idempotency_key:?}")]
+    Unknown {
+        /// The key it was sent under.
+        idempotency_key: Arc<str>,
+    },
+}
+
+impl Backlog {
+    /// Options for a backlog over `store`, whose attempts `sender` executes.
+    pub fn builder(store: Arc<dyn AtomicKv>, config: Config, sender: impl Sender) -> Builder {
+        Builder::new(store, config, sender)
+    }
+
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The settings and the key layout.
+    pub fn env(&self) -> &Env {
+        &self.shared.env
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn AtomicKv> {
+        &self.shared.store
+    }
+
+    // Sends.
+
+    /// Hands a message over. Returns when the store owns it, durably; then it is delivered or visibly dropped, whatever
+    /// happens to this process. Dropping the future before that leaves it unknown whether it was accepted.
+    ///
+    /// # Errors
+    /// See [`SendError`]. There is no hidden direct delivery.
+    pub async fn send(&self, message: Message) -> Result<Accepted, SendError> {
+        let recipients = message.recipients()?;
+        let (payload, idempotency_key, order_key, signing) = message.into_parts();
+        let send = new_send();
+        let idempotency_key = idempotency_key.unwrap_or_else(|| send.to_string().into());
+        let request =
+            SendRequest { send, idempotency_key: Arc::clone(&idempotency_key), recipients, order_key, payload, signing };
+        match self.shared.accept(request).await {
+            Ok((send, duplicate)) => Ok(Accepted { send, duplicate }),
+            Err(machine::SendError::Unknown) => Err(SendError::Unknown { idempotency_key }),
+            Err(machine::SendError::NotAccepted(Failure::Rejected(Rejection::IntakeClosed))) => Err(SendError::IntakeClosed),
+            Err(machine::SendError::NotAccepted(failure)) => Err(SendError::NotAccepted(failure)),
+        }
+    }
+
+    /// [`send`](Self::send) for many messages, side by side. Each is accepted or not by itself; answers stand in the order
+    /// of the messages. Messages of one order key are accepted in no particular order among themselves: await one before
+    /// sending the next where that matters.
+    pub async fn send_many(&self, messages: Vec<Message>) -> Vec<Result<Accepted, SendError>> {
+        join_all(messages.into_iter().map(|message| self.send(message))).await
+    }
+
+    /// One attempt to deliver to each inbox, now and directly: nothing is owned, nothing is tried again, the store is not
+    /// touched. Answers stand in the order of the inboxes.
+    ///
+    /// # Errors
+    /// [`InvalidInbox`]; then nothing was sent.
+    pub async fn immediate(&self, message: Message) -> Result<Vec<PostResult>, InvalidInbox> {
+        let recipients = message.recipients()?;
+        let (payload, _, _, signing) = message.into_parts();
+        let send = new_send();
+        let attempts = recipients.into_iter().enumerate().map(|(index, recipient)| {
+            let post = self.shared.direct_post(send, index, recipient, payload.clone(), signing.clone());
+            self.shared.attempt(post)
+        });
+        Ok(join_all(attempts).await)
+    }
+
+    // Works.
+
+    /// Delivers what is due, at most `limit` deliveries, and sweeps if a sweep is due: what cron calls. `more` is false
+    /// exactly when it is proved that nothing is due; `next_at` keeps the caller from spinning.
+    pub async fn run_once(&self, limit: u64) -> RunReport {
+        let (_never, stop) = watch::channel(false);
+        Running::once(Arc::clone(&self.shared), limit).run(stop).await
+    }
+
+    /// Starts a worker on the current tokio runtime: it delivers and sweeps until it is shut down. Dropping the handle leaves
+    /// it running.
+    pub fn start(&self) -> WorkerHandle {
+        let (stop, stopped) = watch::channel(false);
+        let shared = Arc::clone(&self.shared);
+        let (cut, mut cut_off) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut running = Running::serve(shared);
+            let finished = tokio::select! {
+                _ = running.run(stopped) => true,
+                Ok(_) = cut_off.wait_for(|cut| *cut) => false,
+            };
+            let mut report = running.drained();
+            if !finished {
+                report.abandoned = running.under_way();
+                report.timed_out = true;
+            }
+            report
+        });
+        WorkerHandle { stop, cut, tasks }
+    }
+
+    // Looks.
+
+    /// What the backlog owns, at one snapshot; the cost does not grow with the number of entries.
+    ///
+    /// # Errors
+    /// [`Failure`] of the store.
+    pub async fn depth(&self) -> Result<DepthReport, Failure> {
+        match self.shared.command(Command::Depth(Depth {})).await? {
+            Outcome::Depth(report) => Ok(report),
+            other => unreachable!("depth is answered by a depth, not by {other:?}"),
+        }
+    }
+
+    /// One page of at most `limit` entries, from `next` of an earlier page or from the beginning. No payload and no signing
+    /// reference is in it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn inspect(&self, next: Option<Key>, limit: usize) -> Result<InspectPage, StoreError> {
+        let page = self.shared.store.scan(inspect_range(&self.shared.env, next), limit).await?;
+        Ok(inspect_page(&self.shared.env, &page))
+    }
+
+    /// Whether intake is closed and nothing is left to deliver, at one snapshot.
+    ///
+    /// # Errors
+    /// [`Failure`] of the store.
+    pub async fn drained(&self) -> Result<bool, Failure> {
+        Ok(self.depth().await?.is_drained())
+    }
+
+    /// One page of at most `limit` quarantined records, from `next` of an earlier page or from the beginning.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn quarantined(&self, next: Option<Key>, limit: usize) -> Result<QuarantinePage, StoreError> {
+        let page = self.shared.store.scan(quarantine_range(&self.shared.env, next), limit).await?;
+        Ok(quarantine_page(&self.shared.env, &page))
+    }
+
+    /// Holds every record against what must be true of it; `repair` also repairs what can be. May run beside workers.
+    ///
+    /// # Errors
+    /// [`Failure`] of the store.
+    pub async fn doctor(&self, repair: bool) -> Result<DoctorReport, Failure> {
+        self.shared.doctor(repair).await
+    }
+
+    // Operates.
+
+    /// Puts a quarantined delivery back, due at once, at the front of its lane. Its retention is not extended.
+    ///
+    /// # Errors
+    /// [`Failure::Rejected`] with [`Rejection::Gone`], [`Rejection::StillUnreadable`], or [`Rejection::Taken`] while the head
+    /// of its lane is being delivered; [`Failure`] of the store.
+    pub async fn revive(&self, id: EntryId) -> Result<(), Failure> {
+        let slot = self.shared.slots.take().await;
+        self.shared.command(Command::Revive(Revive { id, slot: slot.number() })).await.map(drop)
+    }
+
+    /// Drops a quarantined record before the end of its retention, observed.
+    ///
+    /// # Errors
+    /// [`Failure::Rejected`] with [`Rejection::Gone`]; [`Failure`] of the store.
+    pub async fn drop_quarantined(&self, id: EntryId) -> Result<(), Failure> {
+        let slot = self.shared.slots.take().await;
+        let command = DropQuarantined { id, early: true, slot: slot.number() };
+        self.shared.command(Command::DropQuarantined(command)).await.map(drop)
+    }
+
+    /// Opens or closes intake. Once this returns after closing, no send is accepted any more, in no process.
+    ///
+    /// # Errors
+    /// [`Failure`] of the store; [`Failure::Unknown`] is settled by asking again.
+    pub async fn set_intake(&self, open: bool) -> Result<(), Failure> {
+        self.shared.command(Command::SetIntake(SetIntake { open })).await.map(drop)
+    }
+}
+
+impl fmt::Debug for Backlog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backlog").field("prefix", &self.shared.env.config.prefix).finish_non_exhaustive()
+    }
+}
+
+/// A started worker.
+#[derive(Debug)]
+pub struct WorkerHandle {
+    stop: watch::Sender<bool>,
+    cut: watch::Sender<bool>,
+    tasks: JoinSet<DrainReport>,
+}
+
+impl WorkerHandle {
+    /// Takes nothing new, waits for the deliveries under way, at most until `deadline`, and reports. What is cut off comes
+    /// back when its lease ends.
+    pub async fn shutdown(mut self, deadline: Duration) -> DrainReport {
+        let mut report = DrainReport::default();
+        self.stop.send_replace(true);
+        let drain = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                report.add(ended.unwrap_or_default());
+            }
+        };
+        if tokio::time::timeout(deadline, drain).await.is_err() {
+            self.cut.send_replace(true);
+            while let Some(ended) = self.tasks.join_next().await {
+                report.add(ended.unwrap_or_default());
+            }
+        }
+        report
+    }
+}

@@ -1,0 +1,121 @@
+//! What an operator sees: `tracing` events that name ids, and OpenTelemetry metrics whose only label that grows is the host.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
+use restante_core::atoms::EntryId;
+use restante_core::machine::{DeliveryEnd, PostResult};
+use restante_core::plan::Settled;
+use restante_core::{Effect, Observation};
+
+use crate::shared::Shared;
+
+/// The instruments of one backlog. Names and meanings are those that federated servers use already.
+pub(crate) struct Telemetry {
+    sent: Counter<u64>,
+    permanent_failure: Counter<u64>,
+    duration: Histogram<f64>,
+    activities: Counter<u64>,
+    enqueued: Counter<u64>,
+    started: Counter<u64>,
+    completed: Counter<u64>,
+    failed: Counter<u64>,
+    in_flight: UpDownCounter<i64>,
+}
+
+impl Telemetry {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        Self {
+            sent: meter
+                .u64_counter("activitypub.delivery.sent")
+                .with_description("Attempts to deliver, by host and success")
+                .build(),
+            permanent_failure: meter
+                .u64_counter("activitypub.delivery.permanent_failure")
+                .with_description("Attempts that a destination refused for good, by host and status")
+                .build(),
+            duration: meter
+                .f64_histogram("activitypub.delivery.duration")
+                .with_unit("ms")
+                .with_description("How long attempts took")
+                .build(),
+            activities: meter
+                .u64_counter("activitypub.outbox.activity")
+                .with_description("Deliveries queued, retried and abandoned")
+                .build(),
+            enqueued: meter.u64_counter("fedify.queue.task.enqueued").with_description("Sends that were accepted").build(),
+            started: meter.u64_counter("fedify.queue.task.started").with_description("Attempts that began").build(),
+            completed: meter.u64_counter("fedify.queue.task.completed").with_description("Deliveries that arrived").build(),
+            failed: meter.u64_counter("fedify.queue.task.failed").with_description("Claims that ended otherwise").build(),
+            in_flight: meter.i64_up_down_counter("fedify.queue.task.in_flight").with_description("Attempts under way").build(),
+        }
+    }
+
+    pub(crate) fn post_began(&self) {
+        self.started.add(1, &[]);
+        self.in_flight.add(1, &[]);
+    }
+
+    pub(crate) fn post_ended(&self, entry: EntryId, destination: &Arc<str>, result: PostResult, took: Duration) {
+        let host = KeyValue::new("activitypub.remote.host", Arc::clone(destination));
+        let success = matches!(result, PostResult::Status { code: 200..=299, .. });
+        let took_ms = took.as_secs_f64() * 1_000.0;
+        self.in_flight.add(-1, &[]);
+        self.sent.add(1, &[host.clone(), KeyValue::new("activitypub.delivery.success", success)]);
+        self.duration.record(took_ms, &[host]);
+        tracing::debug!(%entry, %destination, ?result, took_ms, "attempt ended");
+    }
+
+    pub(crate) fn claim_ended(&self, entry: EntryId, end: &DeliveryEnd) {
+        match end {
+            DeliveryEnd::Settled(Settled::Delivered) => self.completed.add(1, &[]),
+            DeliveryEnd::NotClaimed => return,
+            DeliveryEnd::Settled(Settled::Retried) => {
+                self.failed.add(1, &[]);
+                self.activities.add(1, &[KeyValue::new("result", "retried")]);
+            }
+            DeliveryEnd::Settled(Settled::Dropped(_)) => {
+                self.failed.add(1, &[]);
+                self.activities.add(1, &[KeyValue::new("result", "abandoned")]);
+            }
+            DeliveryEnd::Settled(Settled::Deferred | Settled::Gone)
+            | DeliveryEnd::LeaseLost
+            | DeliveryEnd::Quarantined
+            | DeliveryEnd::Yielded(_) => self.failed.add(1, &[]),
+        }
+        tracing::debug!(%entry, ?end, "claim ended");
+    }
+
+    /// Passes on what was committed: wakes to this process's workers, the rest to whoever listens.
+    pub(crate) fn observe(&self, shared: &Shared, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Wake { .. } => shared.wakes.wake(),
+                Effect::Observed(observation) => self.observed(&observation),
+            }
+        }
+    }
+
+    fn observed(&self, observation: &Observation) {
+        match observation {
+            Observation::Accepted { send } => {
+                self.enqueued.add(1, &[]);
+                self.activities.add(1, &[KeyValue::new("result", "queued")]);
+                tracing::debug!(%send, "accepted");
+            }
+            Observation::Delivered { entry, fence } => tracing::debug!(%entry, fence = fence.get(), "delivered"),
+            Observation::Dropped { entry, reason } => {
+                self.permanent_failure.add(1, &[]);
+                tracing::warn!(%entry, %reason, "dropped: a dead letter tells more");
+            }
+            Observation::Quarantined { entry, reason } => {
+                tracing::error!(%entry, %reason, "quarantined: it cannot be read by this version");
+            }
+            Observation::QuarantineDropped { entry } => tracing::warn!(%entry, "dropped at the end of its quarantine"),
+            Observation::IndexRepaired { entry } => tracing::warn!(%entry, "a missing index row was put back"),
+            Observation::LaneRepaired { destination } => tracing::warn!(%destination, "a lane was moved past a lost head"),
+        }
+    }
+}

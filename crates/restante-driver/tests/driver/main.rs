@@ -1,0 +1,7 @@
+//! The driver from outside: what a server that embeds it sees.
+
+mod bed;
+mod building;
+mod sending;
+mod telemetry;
+mod working;

@@ -1,0 +1,62 @@
+//! What is logged names ids and never a secret.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use restante_core::atoms::Sealed;
+use restante_core::machine::PostResult;
+use restante_driver::Message;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber, span};
+
+use crate::bed::{ACCEPTED, Log, answering, backlog, config, memory};
+
+/// Writes every event down.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<String>>);
+
+impl Visit for &Written {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0.lock().unwrap(), " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Written {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
+        attributes.record(&mut &*self);
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
+        values.record(&mut &*self);
+    }
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut &*self);
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn events_name_deliveries_and_repeat_no_secret() {
+    let written = Written::default();
+    let _guard = tracing::subscriber::set_default(written.clone());
+    let (store, log) = (memory(), Log::default());
+    let gone = PostResult::Status { code: 410, retry_after_ms: None };
+    let backlog = backlog(&store, config(), answering(&log, move |n| if n == 0 { ACCEPTED } else { gone }));
+    let message = || {
+        let signing = Sealed::new(&b"sealed-signing-reference"[..]);
+        Message::new("https://a.example/inbox", &b"the-secret-payload"[..]).signing(signing)
+    };
+    let first = backlog.send(message()).await.unwrap();
+    backlog.run_once(10).await;
+    backlog.send(message()).await.unwrap();
+    backlog.run_once(10).await;
+    let text = written.0.lock().unwrap().clone();
+    assert!(text.contains(&first.send.to_string()), "{text}");
+    assert!(text.contains("refused for good with status 410"), "{text}");
+    assert!(!text.contains("the-secret-payload") && !text.contains("sealed-signing"), "{text}");
+}

@@ -1,0 +1,4 @@
+//! Signed requests before a verifier that shares nothing with the signer: another language, other libraries.
+
+mod independent;
+mod verifier;
