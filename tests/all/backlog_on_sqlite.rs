@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use restante_core::atoms::{Bytes, Fence, OwnerId, Sealed, SendId};
 use restante_core::machine::{
-    Io, LocalTime, PostResult, Reply, RunReport, SendError, SendRequest, Sending, SendingStep, Transact, TransactStep, Worker,
+    Io, LocalTime, PostResult, Reply, RunReport, SendError, SendRequest, Sending, SendingStep, Slots, Transact, TransactStep,
+    Worker,
 };
 use restante_core::plan::{Depth, DepthReport, Recipient, SetIntake};
 use restante_core::{Command, Config, Env, Outcome, Rejection};
@@ -86,7 +87,7 @@ impl Bed {
 
     fn run_once(&mut self, owner: u8, limit: u64) -> RunReport {
         let owner = OwnerId::from_bytes([owner; 16]);
-        let (mut worker, mut step) = Worker::once(self.env.clone(), owner, limit, LocalTime::default());
+        let (mut worker, mut step) = Worker::once(self.env.clone(), owner, Slots::All, limit, LocalTime::default());
         let mut actions = std::collections::VecDeque::new();
         loop {
             actions.extend(step.actions);

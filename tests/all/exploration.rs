@@ -41,19 +41,40 @@ fn two_entries_of_a_lane_are_exhausted() {
 }
 
 #[test]
+fn two_workers_whose_scans_are_overtaken_are_exhausted() {
+    check("check/overtaken", (19_421, 53_809), (38_694, 107_279));
+}
+
+#[test]
+fn a_sweep_while_index_rows_vanish_is_exhausted() {
+    // One worker has nobody to change places with.
+    check("check/sweep", (45_549, 94_415), (45_549, 94_415));
+}
+
+#[test]
+fn what_only_a_sweep_does_wrong_is_found_by_exploring_it() {
+    for mutant in [Mutant::IndexNotRepaired, Mutant::PayloadPrunedEarly] {
+        let (violation, _) = explored("check/sweep", true, Some(mutant)).violation.expect("it is found");
+        assert_eq!(violation.property, mutant.property());
+    }
+}
+
+#[test]
 fn what_exploration_finds_becomes_a_capsule_that_replays() {
-    for mutant in [Mutant::FenceRestarts, Mutant::SuccessorActiveEarly, Mutant::GateTrustsLease] {
+    for mutant in
+        [Mutant::FenceRestarts, Mutant::SuccessorActiveEarly, Mutant::GateTrustsLease, Mutant::Panics, Mutant::IndexNotRepaired]
+    {
         let bound = mutant.bound().expect("a bound has what it needs");
         let (violation, schedule) = explored(bound, true, Some(mutant)).violation.expect("it is found");
         assert_eq!(violation.property, mutant.property());
         let (scenario, text) = scenario::load(bound).expect("it comes with the command");
-        let run = retake(&scenario, Some(mutant), &schedule).run;
+        let run = retake(&scenario, Some(mutant), &schedule).expect("the simulator is not at fault").run;
         let target = Target { source: bound.into(), text, scenario };
         let capsule = Capsule::of_schedule(&target, Some(mutant), schedule, &run, &violation);
         let replayed = replay(&capsule).expect("it runs");
         assert_eq!((replayed.replay, replayed.is_digest_same), (Replay::Reproduced, true), "{}", mutant.name());
         // The same schedule without the bug violates nothing.
-        let sound = retake(&target.scenario, None, &capsule.schedule);
+        let sound = retake(&target.scenario, None, &capsule.schedule).expect("the simulator is not at fault");
         assert_eq!(sound.run.violation, None, "{}", mutant.name());
     }
 }

@@ -1,8 +1,10 @@
 //! One binary for all end-to-end tests and repository checks.
 
 mod backlog_on_sqlite;
+mod conformance;
 mod exploration;
 mod generated;
+mod journal;
 mod mutants;
 mod repository;
 mod seeds;

@@ -4,12 +4,13 @@
 //! `restante-core` in it, every difference decided by key; the auditor checks the properties ([`PROPERTIES`]) against what
 //! really happened; a [`Mutant`] is a planted bug that one of them must find.
 //! A [`campaign`] runs many seeds and comes to one verdict; a [`capsule`] holds a violation, to be seen again; [`shrink`]
-//! makes a smaller capsule of it.
+//! makes a smaller capsule of it. A [`journal`] of production is run again through the same machines.
 
 mod audit;
 pub mod campaign;
 pub mod capsule;
 pub mod explore;
+pub mod journal;
 mod mutant;
 pub mod scenario;
 pub mod shrink;
@@ -17,4 +18,4 @@ mod world;
 
 pub use audit::PROPERTIES;
 pub use mutant::Mutant;
-pub use world::{Perturbation, RunOptions, RunResult, World};
+pub use world::{Perturbation, RunOptions, RunResult, SimulatedKv, World};

@@ -80,7 +80,7 @@ mutants! {
         "The gate does not look at the destination's pause.";
     WakeDropped "wake-dropped" trips "wake-is-not-lost" in "faults/wakes", beyond "nobody wakes entries in a bound":
         "A wake of a leased entry leaves no word for its settle.";
-    IndexNotRepaired "index-not-repaired" trips "drains-after-heal" in "faults/lost-index-rows", beyond "no sweep is due in a bound":
+    IndexNotRepaired "index-not-repaired" trips "drains-after-heal" in "faults/lost-index-rows", explored "check/sweep":
         "The sweep's repair writes no row.";
     CountersNotWritten "counters-not-written" trips "depth-is-the-recount" in "smoke/plain", explored "check/small":
         "A settle leaves the counters as they are.";
@@ -90,7 +90,7 @@ mutants! {
         "A quarantined record loses its bytes.";
     AcknowledgedAsFailed "acknowledged-as-failed" trips "acknowledged-is-not-retried" in "smoke/plain", explored "check/small":
         "An answer of 202 is taken for one of 502.";
-    PayloadPrunedEarly "payload-pruned-early" trips "payload-outlives-its-entries" in "order/large-payloads", beyond "no sweep is due in a bound":
+    PayloadPrunedEarly "payload-pruned-early" trips "payload-outlives-its-entries" in "order/large-payloads", explored "check/sweep":
         "The sweep takes every send for one without members.";
     MoreFromShortBatch "more-from-short-batch" trips "no-more-means-none" in "faults/cron-only", beyond "workers serve for good in a bound":
         "A run that processed fewer than its limit says that nothing is left.";
@@ -112,7 +112,7 @@ mutants! {
         "A settle is planned without its check of the entry.";
     NeverIdle "never-idle" trips "ends-within-its-events" in "smoke/plain", beyond "waits take no time in a bound":
         "A worker that found nothing looks again at once.";
-    Panics "panics" trips "does-not-panic" in "smoke/plain", beyond "a panic ends an exploration":
+    Panics "panics" trips "does-not-panic" in "smoke/plain", explored "check/small":
         "A settle panics.";
 }
 

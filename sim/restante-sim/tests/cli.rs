@@ -299,8 +299,14 @@ fn planted_bugs_are_measured_and_everything_is_listed() {
     assert_eq!(text(&report["schema"]), "restante-sim/mutants/1");
     assert_eq!(report["mutants"][0]["hunt"]["passes_without"], true);
     assert!(report["mutants"][0]["hunt"]["caught_at_seed"].as_u64() <= Some(8));
+    let in_general = &report["mutants"][0]["in_general"];
+    assert_eq!((&in_general["is_own"], &in_general["passes_without"]), (&true.into(), &true.into()));
+    assert_eq!((&report["general"]["caught"], &report["general"]["needed"]), (&1.into(), &Value::Null));
     let listed = bench.json(0, &["list", "--json"]);
     assert_eq!(text(&listed["schema"]), "restante-sim/list/1");
+    for mutant in listed["mutants"].as_array().expect("a list") {
+        assert!(mutant["bound"].is_string() != mutant["beyond"].is_string(), "{mutant}");
+    }
     let (shown, _) = bench.expect(0, &["list"]);
     for list in ["scenarios", "properties", "mutants"] {
         let names = listed[list].as_array().expect("a list");
@@ -332,4 +338,44 @@ fn capsules_go_where_they_are_sent() {
     let names: Vec<_> = fs::read_dir(folder).expect("the folder was made").flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(names.len(), 1);
     assert!(names[0].to_string_lossy().starts_with("small-"), "{names:?}");
+}
+
+#[test]
+fn a_panic_within_an_exploration_is_a_violation_with_a_capsule_that_counts_moves_and_events() {
+    let bench = Bench::new();
+    let (shown, _) = bench.expect(1, &["check", "small", "--mutant", "panics"]);
+    assert!(shown.contains("violated     does-not-panic") && shown.contains("message=planted"), "{shown}");
+    let (shown, _) = bench.expect(1, &["replay", "out/check-small-0-panics.json", "--trace"]);
+    assert!(shown.contains("| panic ") && shown.contains("the capsule's violation came back"), "{shown}");
+    assert!(shown.contains(" moves taken\n") && !shown.contains("decisions matched"), "{shown}");
+    let replayed = bench.json(1, &["replay", "out/check-small-0-panics.json", "--json"]);
+    let capsule = &replayed["capsule"];
+    assert_eq!((&capsule["is_schedule"], &capsule["is_digest_same"]), (&true.into(), &true.into()));
+    // More events than moves: what follows from a move happens in it.
+    assert!(replayed["events"].as_u64() > capsule["decisions"]["made"].as_u64(), "{replayed}");
+}
+
+#[test]
+fn an_exploration_that_ends_early_says_what_ended_it() {
+    let bench = Bench::new();
+    let (shown, _) = bench.expect(6, &["check", "small", "--states-max", "10"]);
+    assert!(shown.contains("--states-max was reached") && !shown.contains("time"), "{shown}");
+}
+
+#[test]
+fn a_negative_scenario_says_what_was_found_and_a_bug_planted_by_hand_takes_its_place() {
+    let bench = Bench::new();
+    let (shown, stderr) = bench.expect(0, &["run", "negative/silent-drop", "--seeds", "20"]);
+    assert!(stderr.contains("nothing-vanishes violated in "), "{stderr}");
+    let line = "planted in negative/silent-drop: drop-unrecorded; nothing-vanishes violated in ";
+    assert!(shown.contains(line), "{shown}");
+    let report = bench.json(0, &["run", "negative/silent-drop", "--seeds", "20", "--json"]);
+    let expected = &report["scenarios"][0]["expected"];
+    assert_eq!((text(&expected["planted"]), text(&expected["property"])), ("drop-unrecorded", "nothing-vanishes"));
+    // By hand, the same bug and any other are there to be seen: a violation with a capsule.
+    for mutant in ["drop-unrecorded", "acknowledged-as-failed"] {
+        let report = bench.json(1, &["run", "negative/silent-drop", "--seeds", "20", "--mutant", mutant, "--json"]);
+        assert_eq!(report["scenarios"][0]["expected"], Value::Null);
+        assert_eq!(text(&report["failures"][0]["mutant"]), mutant);
+    }
 }

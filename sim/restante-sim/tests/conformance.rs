@@ -16,7 +16,7 @@ fn expect(code: i32, args: &[&str]) -> (String, String) {
 
 #[test]
 fn stores_that_come_with_the_command_pass() {
-    for store in ["memory", "simulated"] {
+    for store in ["memory", "simulated", "simulated-in-flight"] {
         let (stdout, _) = expect(0, &["--store", store]);
         assert!(stdout.contains("\none-of-64-creators-wins ... ok\n"), "{stdout}");
         assert!(stdout.contains("records-survive-reopening ... skipped: limits() says"), "{stdout}");

@@ -40,23 +40,38 @@ pub struct HarnessError {
 ///
 /// [`HarnessError`] when the simulator notices a mistake of its own.
 pub fn run_guarded(scenario: &Scenario, seed: u64, options: &RunOptions) -> Result<RunResult, HarnessError> {
-    caught(|| World::run(scenario, seed, options)).or_else(|Panic { message, place }| {
-        if message.starts_with(HARNESS) {
-            return Err(HarnessError { scenario: scenario.name.clone(), seed, message, place });
-        }
-        Ok(panicked(seed, options, &message, &place))
+    caught(|| World::run(scenario, seed, options)).or_else(|panic| {
+        let violation = panic.violation(SimTime::ZERO).map_err(|Panic { message, place }| {
+            let scenario = scenario.name.clone();
+            HarnessError { scenario, seed, message, place }
+        })?;
+        Ok(panicked(seed, options, violation, &panic))
     })
 }
 
 /// A panic that was caught.
-#[derive(PartialEq, Eq, Debug)]
-struct Panic {
-    message: String,
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Panic {
+    pub(crate) message: String,
     /// File, from its crate's folder on, and line.
-    place: String,
+    pub(crate) place: String,
 }
 
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
+impl Panic {
+    /// The violation that it is; or the panic itself if it was the simulator that noticed a mistake of its own. The line is no
+    /// evidence: it changes with every change of the file.
+    pub(crate) fn violation(&self, at: SimTime) -> Result<Violation, Self> {
+        if self.message.starts_with(HARNESS) {
+            return Err(self.clone());
+        }
+        let file = self.place.rsplit_once(':').map_or(self.place.as_str(), |(file, _)| file);
+        let evidence = vec![("in", file.to_owned()), ("message", self.message.clone())];
+        Ok(Violation { property: "does-not-panic", at, evidence })
+    }
+}
+
+/// What `run` comes to. A panic in it says nothing on standard error.
+pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
     quieten_guarded_panics();
     let was_guarded = IS_GUARDED.replace(true);
     // What a run works on dies with it; nothing half-changed is left to be seen.
@@ -94,10 +109,7 @@ fn message_of(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "a panic without a message".into()).replace('\n', " ")
 }
 
-fn panicked(seed: u64, options: &RunOptions, message: &str, place: &str) -> RunResult {
-    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
-    let evidence = vec![("in", file.to_owned()), ("message", message.to_owned())];
-    let violation = Violation { property: "does-not-panic", at: SimTime::ZERO, evidence };
+fn panicked(seed: u64, options: &RunOptions, violation: Violation, Panic { message, place }: &Panic) -> RunResult {
     let mut digest = Digest::new();
     digest.u64(seed);
     digest.str(&violation.fingerprint());
@@ -206,7 +218,7 @@ mod tests {
     use restante_engine::{SimTime, Trace, TraceRow};
 
     use super::{
-        Difference, Divergence, HARNESS, caught, divergence, first_difference, message_of, panicked, run_guarded, short,
+        Difference, Divergence, HARNESS, Panic, caught, divergence, first_difference, message_of, panicked, run_guarded, short,
     };
     use crate::{RunOptions, scenario};
 
@@ -227,7 +239,8 @@ mod tests {
     #[test]
     fn a_panic_is_a_violation_whose_fingerprint_has_no_line() {
         let options = RunOptions { trace: true, ..RunOptions::default() };
-        let run = panicked(7, &options, "index out of bounds", "restante-core/src/lane.rs:31");
+        let panic = Panic { message: "index out of bounds".into(), place: "restante-core/src/lane.rs:31".into() };
+        let run = panicked(7, &options, panic.violation(SimTime::ZERO).expect("not the simulator's own"), &panic);
         let fingerprint = run.violation.expect("a violation").fingerprint();
         assert_eq!(fingerprint, "does-not-panic in=restante-core/src/lane.rs message=index out of bounds");
         assert!(run.trace.render().contains("restante-core/src/lane.rs:31: index out of bounds"));

@@ -12,6 +12,8 @@ use crate::{Mutant, RunOptions};
 pub const RATED_SEEDS: u64 = 200;
 /// How many seeds are run between two looks at whether one was caught.
 const CHUNK: u64 = 100;
+/// The same, of each general workload: most planted bugs are caught early.
+const GENERAL_CHUNK: u64 = 10;
 
 /// What looking for a planted bug came to. Seeds begin at 1, so the number of a seed is how many it took.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -93,4 +95,60 @@ impl Hunt {
             *self.hits.entry(violation.property).or_default() += 1;
         }
     }
+}
+
+/// What a general workload noticed of a planted bug.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct InGeneral {
+    /// The scenario.
+    pub scenario: String,
+    /// The first seed in which anything was violated.
+    pub seed: u64,
+    /// The property that was.
+    pub property: &'static str,
+    /// Whether it is the one that is there for the bug.
+    pub is_own: bool,
+    /// Fingerprint of the violation.
+    pub fingerprint: String,
+    /// Whether the seed passes without the bug.
+    pub passes_without: bool,
+}
+
+/// Looks for `mutant` in the seeds 1 to `seeds_max` of scenarios that were not written for it, on `jobs` threads: seed 1 of each
+/// scenario, then seed 2 of each, until anything is violated. The outcome does not depend on `jobs`.
+///
+/// # Errors
+///
+/// [`HarnessError`] of the first seed that meets one.
+pub fn hunt_in_general(
+    targets: &[Target],
+    mutant: Mutant,
+    seeds_max: u64,
+    jobs: usize,
+) -> Result<Option<InGeneral>, HarnessError> {
+    let scenarios = targets.len() as u64;
+    let place = |index: u64| (&targets[(index % scenarios) as usize], 1 + index / scenarios);
+    let run = |(target, seed): (&Target, u64), mutant: Option<Mutant>| {
+        let options = RunOptions { mutant, ..RunOptions::default() };
+        run_guarded(&target.scenario, seed, &options).map(|run| run.violation)
+    };
+    let (count, mut done) = (seeds_max.saturating_mul(scenarios), 0);
+    while done < count {
+        let chunk = (GENERAL_CHUNK * scenarios).min(count - done);
+        let violations = map(jobs, chunk, |index| run(place(done + index), Some(mutant)));
+        for (index, violation) in violations.into_iter().enumerate() {
+            let Some(violation) = violation? else { continue };
+            let (target, seed) = place(done + index as u64);
+            return Ok(Some(InGeneral {
+                scenario: target.source.clone(),
+                seed,
+                property: violation.property,
+                is_own: violation.property == mutant.property(),
+                fingerprint: violation.fingerprint(),
+                passes_without: run((target, seed), None)?.is_none(),
+            }));
+        }
+        done += chunk;
+    }
+    Ok(None)
 }

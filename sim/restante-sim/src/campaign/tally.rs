@@ -59,8 +59,8 @@ pub struct FailedSeed {
 pub struct Tally {
     first_seed: u64,
     failures_max: u32,
-    /// The property that a scenario with a planted bug is there to see violated.
-    expected: Option<String>,
+    /// The property that a scenario with a planted bug is there to see violated; none when a bug was planted by hand.
+    pub expected: Option<String>,
     /// Seeds that violated the expected property.
     pub expected_count: u64,
     pending: BTreeMap<u64, SeedResult>,

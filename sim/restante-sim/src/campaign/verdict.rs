@@ -21,7 +21,7 @@ pub enum Verdict {
     Harness,
     /// 5: the runs proved less than they were meant to.
     Vacuous,
-    /// 6: the work was not finished within the time budget.
+    /// 6: the work was not finished within the time or the states that it was given.
     Unfinished,
     /// 7: the capsule was made by another build and is not reproducible with this one.
     Stale,
@@ -63,7 +63,7 @@ impl Verdict {
             Self::Nondeterminism => "nondeterminism: the same seed did two different things",
             Self::Harness => "harness error",
             Self::Vacuous => "vacuous: the runs proved less than they were meant to",
-            Self::Unfinished => "the work was not finished within the time budget",
+            Self::Unfinished => "the work was not finished within what it was given",
             Self::Stale => "stale capsule: made by another build, not reproducible with this one",
         }
     }

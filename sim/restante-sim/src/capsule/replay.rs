@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{Capsule, Environment};
 use crate::campaign::{HarnessError, Verdict, run_guarded};
-use crate::explore::{Retaken, retake};
+use crate::explore::{ExploreError, Retaken, retake};
 use crate::scenario::{self, ScenarioError};
 use crate::{Mutant, RunOptions, RunResult};
 
@@ -62,6 +62,9 @@ pub enum ReplayError {
     /// The simulator failed.
     #[error(transparent)]
     Harness(#[from] HarnessError),
+    /// The simulator failed on the way of a schedule.
+    #[error(transparent)]
+    Explore(#[from] ExploreError),
 }
 
 impl ReplayError {
@@ -69,7 +72,7 @@ impl ReplayError {
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Scenario(_) | Self::Mutant(_) => Verdict::Stale,
-            Self::Harness(_) => Verdict::Harness,
+            Self::Harness(_) | Self::Explore(_) => Verdict::Harness,
         }
     }
 }
@@ -90,7 +93,7 @@ pub fn replay(capsule: &Capsule) -> Result<Replayed, ReplayError> {
         let decisions = run.log.compare(&capsule.decisions);
         (run, decisions)
     } else {
-        let Retaken { run, moves_taken, first_difference } = retake(&scenario, mutant, &capsule.schedule);
+        let Retaken { run, moves_taken, first_difference } = retake(&scenario, mutant, &capsule.schedule)?;
         let recorded = capsule.schedule.len();
         (run, Match { matched: moves_taken, recorded, made: moves_taken, first_difference })
     };

@@ -11,14 +11,22 @@ use restante_sim::campaign::parse_budget;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 pass, 1 property violated, 2 usage, 3 nondeterminism, 4 harness error, 5 vacuous,
-6 unfinished within the budget, 7 stale capsule; of several, the first of 4 3 1 6 7 5.";
+6 unfinished within what it was given, 7 stale capsule; of several, the first of 4 3 1 6 7 5.";
+
+const CHECK_EXIT_CODES: &str = "\
+Exit codes: 0 every order was tried and every promise held, 1 property violated, 2 usage, 4 harness error,
+5 nothing was ever drained, 6 more states than --states-max.";
+
+const MUTANTS_EXIT_CODES: &str = "\
+Exit codes: 0 every planted bug was caught, 1 one was not, or fewer than two thirds of all in general, 2 usage,
+4 harness error.";
 
 const CONFORMANCE_EXIT_CODES: &str =
     "Exit codes: 0 all passed, 1 a check failed, 2 usage, 4 the store could not be opened, 5 nothing but skipped checks.";
 
-/// Runs the delivery backlog under simulation. Without a command, `run` over every scenario.
+/// Run the delivery backlog under simulation; without a command, `run` over every scenario
 #[derive(Debug, Parser)]
-#[command(name = "restante-sim", version, about, after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
+#[command(name = "restante-sim", version, after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
 pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
@@ -28,21 +36,22 @@ pub(super) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run scenarios under many seeds
+    /// Run scenarios under many seeds, and make a capsule of what fails
     #[command(after_help = EXIT_CODES)]
     Run(RunArgs),
-    /// Run one capsule or one seed again
+    /// Run one capsule or one seed again, and say what became of it
     #[command(after_help = EXIT_CODES)]
     Replay(ReplayArgs),
-    /// Make a smaller capsule of the same violation
+    /// Make a smaller capsule of the same violation: fewer faults, sends, actors and settings
     #[command(after_help = EXIT_CODES)]
     Shrink(ShrinkArgs),
     /// Try every order of events within a small bound
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = CHECK_EXIT_CODES)]
     Check(CheckArgs),
-    /// Measure how soon each planted bug is caught
+    /// Measure how soon each planted bug is caught: in its own scenario, in general, and by exploration
+    #[command(after_help = MUTANTS_EXIT_CODES)]
     Mutants(MutantsArgs),
-    /// Show scenarios, properties and planted bugs
+    /// Show scenarios, properties, and planted bugs with what is to find them
     List(ListArgs),
     /// Hold a store against the contract
     #[command(after_help = CONFORMANCE_EXIT_CODES)]
@@ -51,7 +60,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// Names (`smoke/plain`), folders (`faults`) or paths of scenario files; all that come with the command by default
+    /// Names (`smoke/plain`), folders (`faults`) or paths of scenario files [default: all that come with the command, without `check`]
     #[arg(value_name = "SCENARIO")]
     pub(super) scenarios: Vec<String>,
     #[command(flatten)]
@@ -69,7 +78,7 @@ pub(super) struct RunFlags {
     /// Threads [default: as many as there are processors]
     #[arg(long, short, value_name = "J")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Begin no further run after this time: 1500ms, 90s, 10m, 2h
+    /// Begin no further run after this time: 1500ms, 90s, 10m, 2h [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_budget)]
     pub(super) time_budget: Option<Duration>,
     /// Failing seeds that stop a scenario
@@ -78,29 +87,32 @@ pub(super) struct RunFlags {
     /// Folder for capsules
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub(super) out: PathBuf,
-    /// Plant this bug; without SCENARIO, in its own scenario
+    /// Plant this bug; without SCENARIO, in its own scenario [default: what a negative scenario plants]
     #[arg(long, value_name = "NAME", value_parser = mutant_names(), hide_possible_values = true)]
     pub(super) mutant: Option<Mutant>,
-    /// Results as JSON
+    /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// Path of a capsule; with --seed, name or path of a scenario
-    #[arg(value_name = "CAPSULE|SCENARIO")]
-    pub(super) target: String,
-    /// Run this seed of SCENARIO
+    /// Path of a capsule; with --seed, name or path of a scenario [default: none, with --journal]
+    #[arg(value_name = "CAPSULE|SCENARIO", required_unless_present = "journal")]
+    pub(super) target: Option<String>,
+    /// Replay what a process in production recorded, instead of a capsule [default: none]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "seed", "trace"])]
+    pub(super) journal: Option<PathBuf>,
+    /// Run this seed of SCENARIO [default: the capsule's]
     #[arg(long, value_name = "S")]
     pub(super) seed: Option<u64>,
-    /// Plant this bug
+    /// Plant this bug [default: what a negative scenario plants]
     #[arg(long, value_name = "NAME", requires = "seed", value_parser = mutant_names(), hide_possible_values = true)]
     pub(super) mutant: Option<Mutant>,
     /// Print every row of the trace
     #[arg(long)]
     pub(super) trace: bool,
-    /// Results as JSON
+    /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -119,7 +131,7 @@ pub(super) struct ShrinkArgs {
     /// Threads [default: as many as there are processors]
     #[arg(long, short, value_name = "J")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Results as JSON
+    /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -135,7 +147,7 @@ pub(super) struct CheckArgs {
     /// Take states that differ only in which worker does what for different ones
     #[arg(long)]
     pub(super) no_symmetry: bool,
-    /// Explore with this planted bug
+    /// Explore with this planted bug [default: none]
     #[arg(long, value_name = "NAME", value_parser = mutant_names(), hide_possible_values = true)]
     pub(super) mutant: Option<Mutant>,
     /// Folder for a capsule
@@ -144,30 +156,30 @@ pub(super) struct CheckArgs {
     /// Threads [default: as many as there are processors; 1 with --mutant]
     #[arg(long, short, value_name = "J")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Results as JSON
+    /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct MutantsArgs {
-    /// Only these planted bugs
+    /// Only these planted bugs [default: all]
     #[arg(value_name = "NAME", value_parser = mutant_names(), hide_possible_values = true)]
     pub(super) names: Vec<Mutant>,
-    /// Most seeds to look for each in
+    /// Most seeds to look for each in, of each scenario
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) seeds: u64,
     /// Threads [default: as many as there are processors]
     #[arg(long, short, value_name = "J")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// Results as JSON
+    /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Results as JSON
+    /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -189,5 +201,21 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_says_what_it_does_and_every_argument_what_it_is_when_not_given() {
+        let mut cli = super::Cli::command();
+        cli.build();
+        for command in cli.get_subcommands().chain([&cli]).filter(|command| command.get_name() != "help") {
+            let name = command.get_name();
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.contains('\n'), "{name}: {about:?}");
+            for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                let is_said = !argument.get_default_values().is_empty() || help.contains("[default: ");
+                assert!(!help.is_empty() && (is_said || argument.is_required_set()), "{name} {}: {help:?}", argument.get_id());
+            }
+        }
     }
 }

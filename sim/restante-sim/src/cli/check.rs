@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use restante_sim::Mutant;
 use restante_sim::campaign::Verdict;
 use restante_sim::capsule::Capsule;
-use restante_sim::explore::{Exploration, ExploreOptions, explore, retake};
+use restante_sim::explore::{Exploration, ExploreError, ExploreOptions, explore, retake};
 use restante_sim::scenario;
 
 use super::Failed;
@@ -33,8 +33,13 @@ pub(super) fn check(args: &CheckArgs, output: &mut Output) -> Result<Verdict, Fa
     }
     let seconds = began_at.elapsed().as_secs_f64();
     let verdict = verdict_of(&found);
-    let capsule = found.violation.as_ref().map(|(violation, schedule)| {
-        let again = retake(&target.scenario, args.mutant, schedule);
+    let harness = |error: &ExploreError| Failed { verdict: Verdict::Harness, message: error.to_string() };
+    if let Some(error) = &found.harness_error {
+        return Err(harness(error));
+    }
+    let again = found.violation.as_ref().map(|(_, schedule)| retake(&target.scenario, args.mutant, schedule)).transpose();
+    let again = again.map_err(|error| harness(&error))?;
+    let capsule = found.violation.as_ref().zip(again).map(|((violation, schedule), again)| {
         let capsule = Capsule::of_schedule(&target, args.mutant, schedule.clone(), &again.run, violation);
         let written = match capsule.write_into(&args.out) {
             Ok(path) => Written::To(path),

@@ -31,6 +31,10 @@ struct ListedMutant {
     name: &'static str,
     property: &'static str,
     scenario: &'static str,
+    /// The bound whose exploration finds it.
+    bound: Option<&'static str>,
+    /// Why no bound has what it needs.
+    beyond: Option<&'static str>,
     sentence: &'static str,
 }
 
@@ -41,6 +45,8 @@ pub(super) fn list(args: &ListArgs, output: &mut Output) -> Result<Verdict, Fail
         name: mutant.name(),
         property: mutant.property(),
         scenario: mutant.scenario(),
+        bound: mutant.bound().ok(),
+        beyond: mutant.bound().err(),
         sentence: mutant.sentence(),
     };
     let listed = Listed {
@@ -62,10 +68,13 @@ fn text(listed: &Listed) -> String {
     let scenarios: Vec<_> = listed.scenarios.iter().map(|scenario| row(&[&scenario.name, &scenario.why])).collect();
     let property = |property: &Property| row(&[&property.quantifier.to_string(), property.name, property.sentence]);
     let properties: Vec<_> = listed.properties.iter().map(property).collect();
-    let mutant = |mutant: &ListedMutant| row(&[mutant.name, mutant.property, mutant.scenario, mutant.sentence]);
+    let mutant = |mutant: &ListedMutant| {
+        let bound = mutant.bound.unwrap_or("-");
+        row(&[mutant.name, mutant.property, mutant.scenario, bound, mutant.sentence])
+    };
     let mutants: Vec<_> = listed.mutants.iter().map(mutant).collect();
     format!(
-        "scenarios\n{}\nproperties\n{}\nplanted bugs, the property that is there for each, and where it is looked for\n{}",
+        "scenarios\n{}\nproperties\n{}\nplanted bugs: the property that is there for each, the scenario it is looked for in, and the bound\n{}",
         table(&scenarios, &[]),
         table(&properties, &[]),
         table(&mutants, &[])

@@ -57,7 +57,13 @@ impl Watch for Progress {
         let found = match (&tally.harness_error, &tally.divergence, tally.failed.len()) {
             (Some(_), ..) => "harness error".to_owned(),
             (None, Some(_), _) => "nondeterminism".to_owned(),
-            (None, None, 0) => "no violation".to_owned(),
+            (None, None, 0) => match &tally.expected {
+                Some(property) if tally.expected_count > 0 => {
+                    format!("{property} violated in {}, as expected", tally.expected_count)
+                }
+                Some(property) => format!("{property} not violated, which was expected"),
+                None => "no violation".to_owned(),
+            },
             (None, None, count) => format!("{count} failing"),
         };
         let line = format!("{}: {} runs, {found}", target.source, tally.runs);

@@ -1,26 +1,43 @@
-//! `replay`: one capsule or one seed.
+//! `replay`: one capsule, one seed or one journal.
 
 use std::path::Path;
 
+use restante_journal::ReadError;
 use restante_sim::campaign::{Verdict, run_guarded};
 use restante_sim::capsule::{self, Capsule, CapsuleError};
-use restante_sim::{Mutant, RunOptions, RunResult};
+use restante_sim::{Mutant, RunOptions, RunResult, journal};
 
 use super::Failed;
 use super::args::ReplayArgs;
 use super::output::Output;
 use super::targets::target;
-use crate::report::ReplayReport;
+use crate::report::{JournalReplayReport, ReplayReport};
 
 pub(super) fn replay(args: &ReplayArgs, output: &mut Output) -> Result<Verdict, Failed> {
-    match args.seed {
-        Some(seed) => replay_seed(args, seed, output),
-        None => replay_capsule(args, output),
+    let target = args.target.as_deref().unwrap_or_default();
+    match (&args.journal, args.seed) {
+        (Some(path), _) => replay_journal(path, args.json, output),
+        (None, Some(seed)) => replay_seed(args, target, seed, output),
+        (None, None) => replay_capsule(args, target, output),
     }
 }
 
-fn replay_seed(args: &ReplayArgs, seed: u64, output: &mut Output) -> Result<Verdict, Failed> {
-    let target = target(args.target.clone())?;
+fn replay_journal(path: &Path, json: bool, output: &mut Output) -> Result<Verdict, Failed> {
+    let replayed = journal::replay(path).map_err(|error| {
+        let verdict = if matches!(error, ReadError::OtherFormat { .. }) { Verdict::Stale } else { Verdict::Usage };
+        Failed { verdict, message: format!("{}: {error}", path.display()) }
+    })?;
+    let report = JournalReplayReport::new(path, &replayed);
+    if json {
+        output.json(&report)
+    } else {
+        output.text(&report.text())
+    }
+    Ok(report.verdict())
+}
+
+fn replay_seed(args: &ReplayArgs, name: &str, seed: u64, output: &mut Output) -> Result<Verdict, Failed> {
+    let target = target(name.to_owned())?;
     let options = RunOptions { mutant: args.mutant, trace: args.trace, ..RunOptions::default() };
     let run = run_guarded(&target.scenario, seed, &options)
         .map_err(|error| Failed { verdict: Verdict::Harness, message: error.to_string() })?;
@@ -29,10 +46,10 @@ fn replay_seed(args: &ReplayArgs, seed: u64, output: &mut Output) -> Result<Verd
     Ok(if run.violation.is_some() { Verdict::Violated } else { Verdict::Pass })
 }
 
-fn replay_capsule(args: &ReplayArgs, output: &mut Output) -> Result<Verdict, Failed> {
-    let capsule = read_capsule(&args.target)?;
-    let replayed = capsule::replay(&capsule)
-        .map_err(|error| Failed { verdict: error.verdict(), message: format!("{}: {error}", args.target) })?;
+fn replay_capsule(args: &ReplayArgs, path: &str, output: &mut Output) -> Result<Verdict, Failed> {
+    let capsule = read_capsule(path)?;
+    let replayed =
+        capsule::replay(&capsule).map_err(|error| Failed { verdict: error.verdict(), message: format!("{path}: {error}") })?;
     let report = ReplayReport::of_capsule(&capsule, &replayed, args.trace && args.json);
     show(args, &report, &replayed.run, output);
     Ok(replayed.verdict())

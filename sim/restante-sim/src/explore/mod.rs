@@ -7,7 +7,9 @@
 //!    worker does what are one state too.
 //! 4. Every commit, POST and answer is audited as in a seeded run; where nobody can act, depth is recounted and something must
 //!    be left to wait for.
-//! 5. The schedule that leads to a violation can be taken again, move by move ([`retake`]).
+//! 5. A panic of the code under test is a violation of `does-not-panic`, by the move in which it happened; one of the simulator
+//!    itself ends the exploration without a finding ([`ExploreError`]).
+//! 6. The schedule that leads to a violation can be taken again, move by move ([`retake`]).
 
 mod queue;
 mod schedule;
@@ -16,11 +18,13 @@ pub use schedule::{Retaken, ScheduledMove, retake};
 
 use std::num::NonZeroUsize;
 
-use restante_engine::Violation;
+use restante_engine::{SimTime, Violation};
+use thiserror::Error;
 
+use crate::campaign::{Panic, caught};
 use crate::mutant::Mutant;
 use crate::scenario::Scenario;
-use crate::world::{Move, Taken, World};
+use crate::world::{Move, World};
 use queue::{Path, Queue};
 
 /// How to explore.
@@ -34,6 +38,26 @@ pub struct ExploreOptions {
     pub states_max: u64,
     /// A planted bug.
     pub mutant: Option<Mutant>,
+}
+
+/// The simulator failed within an exploration; this says nothing about the code under test.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{bound}, after {moves} moves: {message} ({place}); the simulator is at fault, not the code under test")]
+pub struct ExploreError {
+    /// Name of the bound.
+    pub bound: String,
+    /// Moves that led there.
+    pub moves: u64,
+    /// What it says of itself.
+    pub message: String,
+    /// Where it noticed: file and line.
+    pub place: String,
+}
+
+impl ExploreError {
+    fn new(scenario: &Scenario, moves: u64, Panic { message, place }: Panic) -> Self {
+        Self { bound: scenario.name.clone(), moves, message, place }
+    }
 }
 
 /// What an exploration came to.
@@ -51,14 +75,26 @@ pub struct Exploration {
     pub is_complete: bool,
     /// The first violation found, and the schedule that leads to it.
     pub violation: Option<(Violation, Vec<ScheduledMove>)>,
+    /// A mistake of the simulator.
+    pub harness_error: Option<ExploreError>,
 }
 
 /// Explores `scenario` within its bound.
 pub fn explore(scenario: &Scenario, options: &ExploreOptions) -> Exploration {
-    let permutations = permutations(scenario, options.symmetry);
-    let root = World::explored(scenario, options.mutant, false);
-    let queue = Queue::new(options.states_max);
-    queue.visit(root.fingerprint(&permutations), || (root.clone(), Path::root()));
+    let queue = Queue::new(scenario, options.states_max);
+    let root = caught(|| {
+        let permutations = permutations(scenario, options.symmetry);
+        let root = World::explored(scenario, options.mutant, false);
+        (root.fingerprint(&permutations), root, permutations)
+    });
+    let (fingerprint, root, permutations) = match root {
+        Ok(root) => root,
+        Err(panic) => {
+            queue.panicked(panic, SimTime::ZERO, &Path::root());
+            return queue.into_exploration();
+        }
+    };
+    queue.visit(fingerprint, || (root, Path::root()));
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.get() {
             scope.spawn(|| {
@@ -74,8 +110,15 @@ pub fn explore(scenario: &Scenario, options: &ExploreOptions) -> Exploration {
 
 /// Tries every move of a state with every answer.
 fn expand<'s>(queue: &Queue<'s>, mut world: World<'s>, path: &Path, permutations: &[Vec<u8>]) {
-    let moves = world.moves();
-    world.check_at_rest(&moves);
+    let moves = caught(|| {
+        let moves = world.moves();
+        world.check_at_rest(&moves);
+        moves
+    });
+    let moves = match moves {
+        Ok(moves) => moves,
+        Err(panic) => return queue.panicked(panic, world.instant(), path),
+    };
     if let Some(violation) = world.violation() {
         queue.found(violation.clone(), path);
         return;
@@ -85,22 +128,32 @@ fn expand<'s>(queue: &Queue<'s>, mut world: World<'s>, path: &Path, permutations
         return;
     }
     for a_move in moves {
+        let name = world.name_of_move(a_move);
         let mut untried: Vec<Vec<usize>> = vec![Vec::new()];
         while let Some(answers) = untried.pop() {
             let mut next = world.clone();
-            let Taken { name, asked } = next.take(a_move, &answers);
+            // Bringing a state to its canonical form decodes and encodes records: production code too.
+            let fingerprint = caught(|| {
+                next.take(a_move, &answers);
+                next.violation().is_none().then(|| next.fingerprint(permutations))
+            });
+            let asked = next.asked();
             branch(&mut untried, &answers, &asked);
             let chosen = answers.iter().zip(&asked).filter(|(answer, _)| **answer > 0);
             let chosen = chosen.map(|(answer, names)| names[*answer].to_owned()).collect();
-            let scheduled =
-                ScheduledMove { name, answers: answers.clone(), chosen, is_tick: matches!(a_move, Move::Tick { .. }) };
+            let scheduled = ScheduledMove {
+                name: name.clone(),
+                answers: answers.clone(),
+                chosen,
+                is_tick: matches!(a_move, Move::Tick { .. }),
+            };
             let next_path = path.then(scheduled);
             queue.count_transition(next_path.len());
-            if let Some(violation) = next.violation() {
-                queue.found(violation.clone(), &next_path);
-                return;
+            match (fingerprint, next.violation()) {
+                (Err(panic), _) => return queue.panicked(panic, next.instant(), &next_path),
+                (Ok(_), Some(violation)) => return queue.found(violation.clone(), &next_path),
+                (Ok(fingerprint), None) => queue.visit(fingerprint.unwrap_or_default(), || (next, next_path)),
             }
-            queue.visit(next.fingerprint(permutations), || (next, next_path));
         }
     }
 }

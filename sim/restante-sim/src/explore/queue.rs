@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use restante_engine::Violation;
+use restante_engine::{SimTime, Violation};
 
-use super::{Exploration, ScheduledMove};
+use super::{Exploration, ExploreError, ScheduledMove};
+use crate::campaign::Panic;
+use crate::scenario::Scenario;
 use crate::world::World;
 
 /// The moves that lead to a state, sharing their beginnings.
@@ -45,12 +47,14 @@ struct Shared<'s> {
     open: Vec<(World<'s>, Path)>,
     busy: usize,
     violation: Option<(Violation, Vec<ScheduledMove>)>,
+    harness_error: Option<ExploreError>,
 }
 
 /// Shards of the set of states seen, so that threads rarely wait for each other.
 const SHARDS: usize = 64;
 
 pub(super) struct Queue<'s> {
+    scenario: &'s Scenario,
     shared: Mutex<Shared<'s>>,
     changed: Condvar,
     seen: Vec<Mutex<BTreeSet<u128>>>,
@@ -67,9 +71,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<'s> Queue<'s> {
-    pub(super) fn new(states_max: u64) -> Self {
+    pub(super) fn new(scenario: &'s Scenario, states_max: u64) -> Self {
         Self {
-            shared: Mutex::new(Shared { open: Vec::new(), busy: 0, violation: None }),
+            scenario,
+            shared: Mutex::new(Shared { open: Vec::new(), busy: 0, violation: None, harness_error: None }),
             changed: Condvar::new(),
             seen: (0..SHARDS).map(|_| Mutex::new(BTreeSet::new())).collect(),
             states: AtomicU64::new(0),
@@ -98,7 +103,8 @@ impl<'s> Queue<'s> {
     pub(super) fn take(&self) -> Option<(World<'s>, Path)> {
         let mut shared = lock(&self.shared);
         loop {
-            if shared.violation.is_some() || self.is_cut.load(Ordering::Relaxed) {
+            let is_ended = shared.violation.is_some() || shared.harness_error.is_some();
+            if is_ended || self.is_cut.load(Ordering::Relaxed) {
                 self.changed.notify_all();
                 return None;
             }
@@ -124,6 +130,17 @@ impl<'s> Queue<'s> {
         lock(&self.shared).violation.get_or_insert_with(|| (violation, path.schedule()));
     }
 
+    /// A move, or a look at a state, panicked.
+    pub(super) fn panicked(&self, panic: Panic, at: SimTime, path: &Path) {
+        match panic.violation(at) {
+            Ok(violation) => self.found(violation, path),
+            Err(panic) => {
+                let error = ExploreError::new(self.scenario, path.len(), panic);
+                lock(&self.shared).harness_error.get_or_insert(error);
+            }
+        }
+    }
+
     pub(super) fn count_transition(&self, depth: u64) {
         self.transitions.fetch_add(1, Ordering::Relaxed);
         self.depth_max.fetch_max(depth, Ordering::Relaxed);
@@ -140,8 +157,9 @@ impl<'s> Queue<'s> {
             transitions: self.transitions.into_inner(),
             depth_max: self.depth_max.into_inner(),
             drained: self.drained.into_inner(),
-            is_complete: shared.violation.is_none() && !self.is_cut.into_inner(),
+            is_complete: shared.violation.is_none() && shared.harness_error.is_none() && !self.is_cut.into_inner(),
             violation: shared.violation,
+            harness_error: shared.harness_error,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ExploreError;
+use crate::campaign::{Panic, caught};
 use crate::mutant::Mutant;
 use crate::scenario::Scenario;
 use crate::world::{Move, RunResult, World};
@@ -35,26 +37,46 @@ pub struct Retaken {
 }
 
 /// Takes a schedule again, as far as its moves are possible.
-pub fn retake(scenario: &Scenario, mutant: Option<Mutant>, schedule: &[ScheduledMove]) -> Retaken {
-    let mut world = World::explored(scenario, mutant, true);
+///
+/// # Errors
+///
+/// [`ExploreError`] when the simulator notices a mistake of its own.
+pub fn retake(scenario: &Scenario, mutant: Option<Mutant>, schedule: &[ScheduledMove]) -> Result<Retaken, ExploreError> {
+    let error = |moves: usize, panic| ExploreError::new(scenario, moves as u64, panic);
+    let mut world = caught(|| World::explored(scenario, mutant, true)).map_err(|panic| error(0, panic))?;
     let mut moves_taken = 0;
     let mut first_difference = None;
     for scheduled in schedule {
-        let fits =
-            |(name, a_move): &(String, Move)| *name == scheduled.name && matches!(a_move, Move::Tick { .. }) == scheduled.is_tick;
-        match world.named_moves().into_iter().find(fits) {
-            Some((_, a_move)) => world.take(a_move, &scheduled.answers),
-            None => {
-                first_difference = Some(format!("move {}, {}: not possible here", moves_taken + 1, scheduled.name));
-                break;
-            }
+        let fits = |a_move: &Move| {
+            world.name_of_move(*a_move) == scheduled.name && matches!(a_move, Move::Tick { .. }) == scheduled.is_tick
+        };
+        let Some(a_move) = world.moves().into_iter().find(fits) else {
+            first_difference = Some(format!("move {}, {}: not possible here", moves_taken + 1, scheduled.name));
+            break;
         };
         moves_taken += 1;
+        if let Err(panic) = caught(|| world.take(a_move, &scheduled.answers)) {
+            note(&mut world, panic).map_err(|panic| error(moves_taken, panic))?;
+        }
         if world.violation().is_some() {
             break;
         }
     }
-    let moves = world.moves();
-    world.check_at_rest(&moves);
-    Retaken { run: world.into_result(), moves_taken, first_difference }
+    if world.violation().is_none() {
+        let at_rest = caught(|| {
+            let moves = world.moves();
+            world.check_at_rest(&moves);
+        });
+        if let Err(panic) = at_rest {
+            note(&mut world, panic).map_err(|panic| error(moves_taken, panic))?;
+        }
+    }
+    Ok(Retaken { run: world.into_result(), moves_taken, first_difference })
+}
+
+/// Notes a panic of the code under test as the violation that it is.
+fn note(world: &mut World<'_>, panic: Panic) -> Result<(), Panic> {
+    let violation = panic.violation(world.instant())?;
+    world.panicked(violation, &panic.place, &panic.message);
+    Ok(())
 }

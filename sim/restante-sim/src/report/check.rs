@@ -84,7 +84,7 @@ impl CheckReport {
         match &self.violation {
             Some(found) => text += &found.text(run),
             None if self.is_complete => text += "every order of events within the bound was tried\n",
-            None => text += "not finished: give a larger --states-max or a smaller bound\n",
+            None => text += "not finished: --states-max was reached; give a larger one, or a smaller bound\n",
         }
         text + &format!("\nverdict: {} (exit code {})\n", self.verdict.meaning(), self.exit_code)
     }

@@ -3,6 +3,7 @@
 //! Everything is the same for the same work, except `timing`, which is kept apart.
 
 mod check;
+mod journal;
 mod mutants;
 mod replay;
 mod run_json;
@@ -13,6 +14,7 @@ mod text;
 use std::path::PathBuf;
 
 pub(crate) use check::CheckReport;
+pub(crate) use journal::JournalReplayReport;
 pub(crate) use mutants::{Explored, MutantReport, MutantsReport};
 pub(crate) use replay::ReplayReport;
 pub(crate) use run_json::{RunReport, Timing};

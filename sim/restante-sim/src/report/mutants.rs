@@ -1,7 +1,7 @@
 //! The report of `mutants`.
 
 use restante_sim::Mutant;
-use restante_sim::campaign::{Hunt, Verdict};
+use restante_sim::campaign::{Hunt, InGeneral, Verdict};
 use serde::Serialize;
 
 use super::table;
@@ -13,7 +13,19 @@ pub(crate) struct MutantsReport {
     pub(crate) verdict: Verdict,
     exit_code: u8,
     caught: usize,
+    general: GeneralReport,
     mutants: Vec<MutantReport>,
+}
+
+/// What the scenarios noticed that were written for no planted bug.
+#[derive(Debug, Serialize)]
+struct GeneralReport {
+    scenarios: Vec<&'static str>,
+    seeds_max: u64,
+    /// In how many planted bugs anything was violated, in a seed that passes without the bug.
+    caught: usize,
+    /// How many that must be; none when only some of the planted bugs were looked for.
+    needed: Option<usize>,
 }
 
 /// One planted bug.
@@ -28,6 +40,8 @@ pub(crate) struct MutantReport {
     hunt: Option<Hunt>,
     /// Why it could not be looked for.
     error: Option<String>,
+    /// What the general workloads noticed; none if nothing.
+    in_general: Option<InGeneral>,
     /// What exploration found; none where no bound has what the bug needs.
     explored: Option<Explored>,
     /// Why no bound has it.
@@ -47,15 +61,31 @@ pub(crate) struct Explored {
 }
 
 impl MutantReport {
-    pub(crate) fn new(mutant: Mutant, found: Result<Hunt, String>, explored: Option<Explored>) -> Self {
+    pub(crate) fn new(mutant: Mutant, hunt: Hunt, in_general: Option<InGeneral>, explored: Option<Explored>) -> Self {
         let is_missed = explored.as_ref().is_some_and(|explored| explored.property.is_none());
-        let (verdict, hunt, error) = match found {
-            Ok(hunt) if is_missed => (Verdict::Violated, Some(hunt), None),
-            Ok(hunt) => (hunt.verdict(), Some(hunt), None),
-            Err(error) => (Verdict::Harness, None, Some(error)),
-        };
-        let (scenario, property, sentence) = (mutant.scenario(), mutant.property(), mutant.sentence());
-        Self { name: mutant.name(), scenario, property, sentence, verdict, hunt, error, explored, beyond: mutant.bound().err() }
+        let verdict = if is_missed { Verdict::Violated } else { hunt.verdict() };
+        Self { verdict, hunt: Some(hunt), error: None, in_general, explored, ..Self::failed(mutant, String::new()) }
+    }
+
+    /// Of a planted bug that could not be looked for.
+    pub(crate) fn failed(mutant: Mutant, error: String) -> Self {
+        Self {
+            name: mutant.name(),
+            scenario: mutant.scenario(),
+            property: mutant.property(),
+            sentence: mutant.sentence(),
+            verdict: Verdict::Harness,
+            hunt: None,
+            error: Some(error),
+            in_general: None,
+            explored: None,
+            beyond: mutant.bound().err(),
+        }
+    }
+
+    /// Whether a general workload noticed it.
+    fn is_caught_in_general(&self) -> bool {
+        self.in_general.as_ref().is_some_and(|found| found.passes_without)
     }
 
     /// One line, for a log.
@@ -85,6 +115,12 @@ impl MutantReport {
             percent(all_hits, hunt.rated_runs),
             without.to_owned(),
             self.scenario.to_owned(),
+            match &self.in_general {
+                Some(InGeneral { passes_without: false, seed, .. }) => format!("seed {seed} FAILS WITHOUT IT TOO"),
+                Some(InGeneral { scenario, seed, is_own: true, .. }) => format!("{} {seed}", short(scenario)),
+                Some(InGeneral { scenario, seed, property, .. }) => format!("{} {seed}: {property}", short(scenario)),
+                None => "not found".to_owned(),
+            },
             match &self.explored {
                 Some(Explored { bound, moves: Some(moves), states, .. }) => format!("{bound}: {moves} moves, {states} states"),
                 Some(Explored { bound, .. }) => format!("{bound}: NOT FOUND"),
@@ -118,19 +154,26 @@ impl MutantReport {
 }
 
 impl MutantsReport {
-    pub(crate) fn new(mutants: Vec<MutantReport>) -> Self {
-        let verdict: Verdict = mutants.iter().map(|mutant| mutant.verdict).collect();
+    /// `is_whole` if all planted bugs were looked for: general workloads must then catch two thirds of them.
+    pub(crate) fn new(mutants: Vec<MutantReport>, scenarios: Vec<&'static str>, seeds_max: u64, is_whole: bool) -> Self {
         let caught = mutants.iter().filter(|mutant| mutant.verdict == Verdict::Pass).count();
-        Self { schema: "restante-sim/mutants/1", verdict, exit_code: verdict.code(), caught, mutants }
+        let in_general = mutants.iter().filter(|mutant| mutant.is_caught_in_general()).count();
+        let needed = is_whole.then(|| (mutants.len() * 2).div_ceil(3));
+        let general = GeneralReport { scenarios, seeds_max, caught: in_general, needed };
+        let of_general = if general.is_enough() { Verdict::Pass } else { Verdict::Violated };
+        let verdict: Verdict = mutants.iter().map(|mutant| mutant.verdict).chain([of_general]).collect();
+        Self { schema: "restante-sim/mutants/1", verdict, exit_code: verdict.code(), caught, general, mutants }
     }
 
     /// The report for a person.
     pub(crate) fn text(&self) -> String {
-        let header = ["planted bug", "property", "seeds until caught", "hits", "any", "without it", "scenario", "explored"];
+        let header =
+            ["planted bug", "property", "seeds until caught", "hits", "any", "without it", "scenario", "in general", "explored"];
         let rows = [header.map(str::to_owned).to_vec()].into_iter().chain(self.mutants.iter().map(MutantReport::row));
         let mut text = table(&rows.collect::<Vec<_>>(), &[2, 3, 4]);
         let rated = self.mutants.iter().filter_map(|mutant| mutant.hunt.as_ref()).map(|hunt| hunt.rated_runs).max().unwrap_or(0);
-        text += &format!("(hits: share of the first {rated} seeds that violate its property; any: that violate any)\n\n");
+        text += &format!("(hits: share of the first {rated} seeds that violate its property; any: that violate any;\n");
+        text += " in general: first seed of a workload that was not written for it, and the property if it is another)\n\n";
         for (name, why) in self.mutants.iter().filter_map(|mutant| Some((mutant.name, mutant.beyond?))) {
             text += &format!("not explored: {name}: {why}\n");
         }
@@ -139,13 +182,34 @@ impl MutantsReport {
             text += &format!("{trouble}\n");
         }
         text += &format!("{} of {} planted bugs were caught by their own property\n", self.caught, self.mutants.len());
+        text += &self.general.text(self.mutants.len());
         let meaning = match self.verdict {
-            Verdict::Violated => "a planted bug was not caught",
+            Verdict::Violated if self.general.is_enough() => "a planted bug was not caught",
+            Verdict::Violated => "too few planted bugs were caught",
             verdict => verdict.meaning(),
         };
         text += &format!("verdict: {meaning} (exit code {})\n", self.verdict.code());
         text
     }
+}
+
+impl GeneralReport {
+    fn is_enough(&self) -> bool {
+        self.needed.is_none_or(|needed| self.caught >= needed)
+    }
+
+    fn text(&self, of: usize) -> String {
+        let Self { scenarios, seeds_max, caught, needed } = self;
+        let needed = needed.map_or(String::new(), |needed| format!("; two thirds are {needed}"));
+        let but = if self.is_enough() { "" } else { "only " };
+        let scenarios = scenarios.join(" and ");
+        format!("{but}{caught} of {of} were caught in general, in {seeds_max} seeds of {scenarios}{needed}\n")
+    }
+}
+
+/// The name of a general workload without its folder.
+fn short(scenario: &str) -> &str {
+    scenario.rsplit('/').next().unwrap_or(scenario)
 }
 
 /// A share with one decimal.
@@ -156,7 +220,39 @@ fn percent(part: u64, whole: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::percent;
+    use restante_sim::campaign::InGeneral;
+    use restante_sim::{Mutant, campaign::Verdict};
+
+    use super::{MutantReport, MutantsReport, percent};
+
+    #[test]
+    fn two_thirds_must_be_caught_in_general() {
+        let report = |caught: usize, is_whole: bool| {
+            let one = |(index, mutant): (usize, &Mutant)| {
+                let found = InGeneral {
+                    scenario: "swarm/some".into(),
+                    seed: 7,
+                    property: "lane-order",
+                    is_own: false,
+                    fingerprint: String::new(),
+                    // One that fails without the bug too shows nothing.
+                    passes_without: index < caught,
+                };
+                let failed = MutantReport::failed(*mutant, String::new());
+                MutantReport { verdict: Verdict::Pass, error: None, in_general: Some(found), ..failed }
+            };
+            let mutants = Mutant::ALL.iter().enumerate().map(one).collect();
+            MutantsReport::new(mutants, vec!["swarm/some"], 100, is_whole)
+        };
+        let needed = (Mutant::ALL.len() * 2).div_ceil(3);
+        assert_eq!(report(needed, true).verdict, Verdict::Pass);
+        let too_few = report(needed - 1, true);
+        assert_eq!(too_few.verdict, Verdict::Violated);
+        let line = format!("only {} of {} were caught in general, in 100 seeds of swarm/some", needed - 1, Mutant::ALL.len());
+        assert!(too_few.text().contains(&line), "{}", too_few.text());
+        // Of a few that somebody named, no share is asked for.
+        assert_eq!(report(0, false).verdict, Verdict::Pass);
+    }
 
     #[test]
     fn shares() {

@@ -42,7 +42,9 @@ struct ViolationReport {
 struct CapsuleReport {
     outcome: &'static str,
     fingerprint: String,
+    /// Of a schedule, its moves.
     decisions: Match,
+    is_schedule: bool,
     is_digest_same: bool,
     environment_differences: Vec<String>,
     overrides_unused: Vec<TapeEntry>,
@@ -90,6 +92,7 @@ impl ReplayReport {
             },
             fingerprint: capsule.failure.fingerprint.clone(),
             decisions: replayed.decisions.clone(),
+            is_schedule: !capsule.schedule.is_empty(),
             is_digest_same: replayed.is_digest_same,
             environment_differences: replayed.environment_differences.clone(),
             overrides_unused: owned(replayed.run.log.unused_overrides()),
@@ -127,8 +130,12 @@ impl CapsuleReport {
             }
             (_, None) => format!("the capsule's violation did not come back: {}\n", self.fingerprint),
         };
+        let Match { matched, recorded, made, .. } = self.decisions;
+        text += &match self.is_schedule {
+            true => format!("{matched} of {recorded} moves taken\n"),
+            false => format!("{matched} of {recorded} decisions matched, {made} made\n"),
+        };
         let decisions = &self.decisions;
-        text += &format!("{} of {} decisions matched, {} made\n", decisions.matched, decisions.recorded, decisions.made);
         if let Some(difference) = &decisions.first_difference {
             text += &format!("  first difference: {difference}\n");
         }

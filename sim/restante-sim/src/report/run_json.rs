@@ -43,11 +43,20 @@ pub(crate) struct ScenarioReport {
     sim_us: u64,
     pub(crate) digest: String,
     failing_seeds: Vec<u64>,
+    /// What the scenario's own planted bug was to violate, and in how many runs it did.
+    pub(crate) expected: Option<ExpectedReport>,
     pub(crate) vacuous: Vec<String>,
     pub(crate) nondeterminism: Option<String>,
     pub(crate) harness_error: Option<String>,
     marks: Marks,
     faults: FaultCounts,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ExpectedReport {
+    pub(crate) planted: Option<String>,
+    pub(crate) property: String,
+    pub(crate) runs: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -137,6 +146,11 @@ fn scenario_report(outcome: &ScenarioOutcome) -> ScenarioReport {
         sim_us: tally.sim_us,
         digest: format!("{:032x}", tally.digest()),
         failing_seeds: tally.failed.iter().map(|failed| failed.seed).collect(),
+        expected: tally.expected.clone().map(|property| ExpectedReport {
+            planted: outcome.target.scenario.planted.clone(),
+            property,
+            runs: tally.expected_count,
+        }),
         vacuous: outcome.vacuities.iter().map(ToString::to_string).collect(),
         nondeterminism: tally.divergence.as_ref().map(ToString::to_string),
         harness_error: tally.harness_error.as_ref().map(ToString::to_string),

@@ -2,7 +2,7 @@
 
 use restante_sim::campaign::{Failure, Outcome};
 
-use super::run_json::FailureReport;
+use super::run_json::{ExpectedReport, FailureReport};
 use super::{RunReport, Timing, found_text, list_of, table};
 
 /// The largest capsule that is printed whole.
@@ -61,6 +61,13 @@ fn summary(report: &RunReport) -> String {
     text += &section("sometimes, reached", &reached.collect::<Vec<_>>());
     let missing = report.sometimes_missing.iter().map(|name| (*name).to_owned());
     text += &section("sometimes, not reached", &missing.collect::<Vec<_>>());
+    for scenario in &report.scenarios {
+        if let Some(ExpectedReport { planted, property, runs }) = &scenario.expected {
+            let planted = planted.as_deref().unwrap_or_default();
+            text +=
+                &format!("planted in {}: {planted}; {property} violated in {runs} of {} runs\n", scenario.name, scenario.runs);
+        }
+    }
     text
 }
 

@@ -37,6 +37,7 @@ builtin![
     "order/repeated-requests",
     "order/intake-closes",
     "swarm/everything-at-once",
+    "swarm/quiet-hours",
     "negative/stale-settle",
     "negative/ambiguous-guessed",
     "negative/silent-drop",
@@ -52,6 +53,8 @@ builtin![
     "check/lane",
     "check/stale",
     "check/sends",
+    "check/sweep",
+    "check/overtaken",
 ];
 
 /// Names of the scenarios that come with the command, in the order they run.
@@ -62,6 +65,11 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
 /// Names of the scenarios that `run` runs when none is named: all but the bounds of explorations.
 pub fn suite_names() -> impl Iterator<Item = &'static str> {
     builtin_names().filter(|name| !name.starts_with("check/"))
+}
+
+/// Names of the general workloads: none of them was written for a planted bug, and all of them are to find most.
+pub fn general_names() -> impl Iterator<Item = &'static str> {
+    builtin_names().filter(|name| name.starts_with("swarm/"))
 }
 
 /// Why a scenario cannot be used.

@@ -3,7 +3,7 @@
 mod load;
 mod units;
 
-pub use load::{ScenarioError, builtin_names, load, parse, suite_names};
+pub use load::{ScenarioError, builtin_names, general_names, load, parse, suite_names};
 pub use units::{Ms, Share, Size, Span};
 
 use restante_core::Config;
@@ -55,6 +55,8 @@ pub struct Bound {
     pub hints_are_moves: bool,
     /// Whether the sends happen while the workers run, instead of before.
     pub sends_meet_workers: bool,
+    /// Whether workers sweep, and index rows may vanish at any time: as many as the faults of the store say.
+    pub sweeps: bool,
 }
 
 /// Who is there, and for how long.

@@ -102,6 +102,12 @@ impl<'c> Judge<'c> {
         Search { tried, found: None, is_over: false }
     }
 
+    /// What the candidate does, recorded, whether it fails or not.
+    pub(super) fn recorded(&self, candidate: &Candidate) -> Option<RunResult> {
+        let scenario = self.scenario_of(candidate).ok()?;
+        run_guarded(&scenario, self.capsule.seed, &self.options(candidate, true, false)).ok()
+    }
+
     /// The candidate, if it fails in the same way. A candidate that is no scenario, or one for which the simulator has no answer,
     /// does not.
     fn failing(&self, candidate: Candidate) -> Option<Failing> {

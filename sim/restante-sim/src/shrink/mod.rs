@@ -9,7 +9,9 @@
 //!    leaves it alone. From then on a candidate can lose faults, and no other faults come into it by chance.
 //! 4. With a planted bug, a candidate that violates something *without* the bug is no smaller form of its violation, unless the
 //!    capsule's own run does so too. Without one, the bounds that an `eventually` property is judged by stay as they are.
-//! 5. The result depends on the capsule alone, not on the number of threads, as long as the time suffices.
+//! 5. Where nothing can be left out any more, the failure is put together anew from no fault, one or two, at the send that the
+//!    violation names. Whatever has the same fingerprint and fewer faults is smaller, even if it comes about in another way.
+//! 6. The result depends on the capsule alone, not on the number of threads, as long as the time suffices.
 //!
 //! Every pass offers candidates in a fixed order; the first that still fails is the next to be shrunk. Passes are repeated until
 //! none of them finds anything.
@@ -17,6 +19,7 @@
 mod candidate;
 mod changes;
 mod counts;
+mod essence;
 mod judge;
 mod passes;
 mod settings;

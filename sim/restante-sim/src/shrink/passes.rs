@@ -51,8 +51,9 @@ impl<'c> Shrinker<'c> {
             self.even_out_shares();
             self.forget_settings();
             self.calm_load();
+            self.unpin();
             self.tidy_tape();
-            if self.current.candidate == before && !self.is_over {
+            if self.current.candidate == before && !self.is_over && !self.rebuild() {
                 // The last resort: it is slow, and what it finds early may be in the way of more.
                 self.leave_out_together();
             }
@@ -151,6 +152,17 @@ impl<'c> Shrinker<'c> {
         let fired = move |failing: &Failing| failing.run.log.fired().iter().filter(is_load).count();
         let entries = self.current.run.log.fired().iter().filter(is_load).cloned().collect();
         self.reduce(entries, |candidate, entries| calmed(candidate, entries, "no"), fired);
+    }
+
+    /// Takes quantities off the tape that it says.
+    fn unpin(&mut self) {
+        let is_quantity = |entry: &&TapeEntry| entry.choice.parse::<u64>().is_ok();
+        let pins: Vec<TapeEntry> = self.current.candidate.tape().entries.iter().filter(is_quantity).cloned().collect();
+        let without = |candidate: &Candidate, pins: &[TapeEntry]| {
+            let pins: Vec<&TapeEntry> = pins.iter().collect();
+            candidate.clone().without_entries(&pins)
+        };
+        self.reduce(pins, without, |failing| failing.candidate.tape().len());
     }
 
     // Numbers.
@@ -305,7 +317,7 @@ impl<'c> Shrinker<'c> {
 
     /// Goes on with the first candidate that fails in the same way and is smaller, if there is one; returns its place. One that
     /// has more faults is not smaller.
-    fn first(
+    pub(super) fn first(
         &mut self,
         count: usize,
         make: impl Fn(usize) -> Option<Candidate> + Sync,
@@ -326,7 +338,7 @@ impl<'c> Shrinker<'c> {
     }
 }
 
-fn leaving_out(candidate: &Candidate, keys: &[String]) -> Candidate {
+pub(super) fn leaving_out(candidate: &Candidate, keys: &[String]) -> Candidate {
     let skip = |key: &String| TapeEntry { site: SKIP.into(), key: key.clone(), choice: "skip".into() };
     keys.iter().fold(candidate.clone(), |candidate, key| candidate.overriding(skip(key)))
 }
@@ -335,6 +347,6 @@ fn without_settings(candidate: &Candidate, settings: &[(String, String)]) -> Can
     settings.iter().fold(candidate.clone(), |candidate, (section, key)| candidate.without(section, key))
 }
 
-fn calmed(candidate: &Candidate, entries: &[TapeEntry], benign: &str) -> Candidate {
+pub(super) fn calmed(candidate: &Candidate, entries: &[TapeEntry], benign: &str) -> Candidate {
     entries.iter().fold(candidate.clone(), |candidate, entry| candidate.calming(entry, benign))
 }

@@ -54,6 +54,9 @@ pub(crate) struct Canonical<'w, 's> {
     now: StoreTime,
 }
 
+/// What lies further ahead than this never comes within a bound with sweeps.
+const FAR_MS: u64 = 7 * 24 * 3_600_000;
+
 /// The name of an owner whose life is over.
 const NOBODY: u8 = u8::MAX;
 
@@ -62,6 +65,24 @@ impl Canonical<'_, '_> {
         if let Ok(mut record) = R::decode(value) {
             record.visit_atoms(self);
             *value = record.encode();
+        }
+    }
+
+    /// How far ahead an instant lies; the past is one instant. Where time goes on for as long as anybody sweeps, so is what lies
+    /// further ahead than any bound lasts.
+    fn ahead_ms(&self, at: StoreTime) -> u64 {
+        let ms = at.since_ms(self.now);
+        if self.world.scenario.bound.sweeps { ms.min(FAR_MS) } else { ms }
+    }
+
+    /// The past is not one instant to who asks whether a sweep is due.
+    fn rewrite_sweep(&mut self, value: &mut Value) {
+        if let Ok(mut state) = SweepState::decode(value) {
+            let interval_ms = self.world.env.config.sweep_interval_ms;
+            let age = |at: StoreTime| StoreTime::from_ms(self.now.since_ms(at).min(interval_ms));
+            let (started_at, completed_from) = (age(state.started_at), age(state.completed_from));
+            state.visit_atoms(self);
+            *value = SweepState { started_at, completed_from, ..state }.encode();
         }
     }
 
@@ -83,7 +104,7 @@ impl AtomVisitor for Canonical<'_, '_> {
     fn fence(&mut self, _fence: &mut Fence) {}
     fn position(&mut self, _position: &mut Position) {}
     fn store_time(&mut self, at: &mut StoreTime) {
-        *at = StoreTime::from_ms(at.since_ms(self.now));
+        *at = StoreTime::from_ms(self.ahead_ms(*at));
     }
     fn version(&mut self, version: &mut Version) {
         *version = Version::from_raw(0);
@@ -94,7 +115,7 @@ impl AtomVisitor for Canonical<'_, '_> {
     }
     fn key(&mut self, key: &mut Key) {
         let keys = &self.world.env.keys;
-        let from_now = |at: StoreTime| StoreTime::from_ms(at.since_ms(self.now));
+        let from_now = |at: StoreTime| StoreTime::from_ms(self.ahead_ms(at));
         if let Ok(due) = keys.read_due(key) {
             *key = keys.due(&due.destination, from_now(due.vest_at), due.entry);
         } else if let Ok(pointer) = keys.read_pointer(key) {
@@ -104,6 +125,7 @@ impl AtomVisitor for Canonical<'_, '_> {
     fn record(&mut self, key: &Key, value: &mut Value) {
         match self.world.env.keys.kind_of(key) {
             Some(Kind::Entry) => self.rewrite::<Entry>(value),
+            Some(Kind::SweepState) if self.world.scenario.bound.sweeps => self.rewrite_sweep(value),
             Some(Kind::SweepState) => self.rewrite::<SweepState>(value),
             Some(Kind::Destination) => self.rewrite::<Destination>(value),
             Some(Kind::Marker) => self.rewrite::<Marker>(value),

@@ -16,6 +16,8 @@ pub(crate) enum Task {
     Send(u32),
     /// An operator's command, by number.
     Operate(u32),
+    /// What a caller from outside asked, by number.
+    Caller(u64),
 }
 
 /// Where a reply goes: a task of one life of a node. Replies to an earlier life are lost with it.

@@ -7,19 +7,24 @@
 //! Time stands still while anybody can act. When nobody can, it passes for free to the next deadline (a lease's end, a due
 //! instant, a wait); while somebody could, that costs one of the bound's pauses.
 
+use std::collections::BTreeSet;
+
 use restante_core::machine::Reply;
 use restante_core::plan::{Depth, View};
 use restante_core::record::{Record, SweepState};
 use restante_core::{Command, Outcome};
-use restante_engine::{EventId, SimTime};
+use restante_engine::{EventId, SimTime, Violation};
 use restante_kv::{Guard, Mutation, Txn, Write};
 
 use super::choices::{Choices, Script};
-use super::event::Event;
+use super::event::{Event, Incident};
 use super::node::Role;
 use super::{EPOCH_MS, RunOptions, World, alias};
 use crate::mutant::Mutant;
 use crate::scenario::Scenario;
+
+/// Most moves of a look at whether the world goes in circles.
+const CIRCLE_MOVES_MAX: usize = 2_000;
 
 /// Something that can happen next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,14 +35,6 @@ pub(crate) enum Move {
     Tick { to: SimTime, is_pause: bool },
 }
 
-/// A move as it was taken, by name, and what it asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
-    pub(crate) name: String,
-    /// For each question, the alternatives.
-    pub(crate) asked: Vec<Vec<&'static str>>,
-}
-
 impl<'s> World<'s> {
     /// The world at the beginning of an exploration: the workers have just started, and everything is accepted unless the bound
     /// lets sends meet workers.
@@ -46,7 +43,9 @@ impl<'s> World<'s> {
         world.decider = Choices::Explored(Script::default());
         world.ambiguous_left = 0;
         world.crashes_left = 0;
-        world.skip_sweeps();
+        if !scenario.bound.sweeps {
+            world.skip_sweeps();
+        }
         for is_producer in [true, false] {
             for node in 0..world.nodes.len() {
                 if matches!(world.nodes[node].role, Role::Producer(_)) == is_producer {
@@ -55,7 +54,7 @@ impl<'s> World<'s> {
             }
             if is_producer && !scenario.bound.sends_meet_workers {
                 while let Some((_, event)) = world.timeline.pop() {
-                    world.handle(event);
+                    world.happen(event);
                 }
             }
         }
@@ -63,7 +62,20 @@ impl<'s> World<'s> {
         world.ambiguous_left = scenario.bound.ambiguous_count;
         world.crashes_left = scenario.faults.process.crashes_max;
         world.pauses_left = scenario.bound.pauses_count;
+        if scenario.bound.sweeps {
+            world.push_losses();
+        }
         world
+    }
+
+    /// Index rows that may vanish at any time. (Which one, where there are several: the first.)
+    fn push_losses(&mut self) {
+        let store = &self.scenario.faults.store;
+        let rows = (0..store.lost_due_rows_count).map(|number| Incident::LoseDueRow { number });
+        let pointers = (0..store.lost_pointers_count).map(|number| Incident::LosePointer { number });
+        for incident in rows.chain(pointers).collect::<Vec<_>>() {
+            self.push_in(0, 0, Event::Incident(incident));
+        }
     }
 
     /// A sweep has just been completed: within the bound none is due, and discovery stands alone.
@@ -81,8 +93,22 @@ impl<'s> World<'s> {
         }
     }
 
+    /// An event happens, and is counted. (No state is told from another by their number.)
+    fn happen(&mut self, event: Event) {
+        self.events += 1;
+        self.handle(event);
+    }
+
     fn is_timer(event: &Event) -> bool {
-        matches!(event, Event::Reply { act, reply: Reply::Slept, .. } if act.about.what == "idle")
+        matches!(event, Event::Reply { act, reply: Reply::Slept, .. } if matches!(act.about.what, "idle" | "sweep-idle"))
+    }
+
+    /// Whether a move is one that somebody inside makes: nobody waits for what comes from outside.
+    fn is_from_inside(&self, a_move: Move) -> bool {
+        match a_move {
+            Move::Event(id) => !matches!(self.timeline.get(id), Some(Event::Incident(_))),
+            Move::Tick { .. } => false,
+        }
     }
 
     /// Whether an event is part of the move that caused it.
@@ -112,7 +138,7 @@ impl<'s> World<'s> {
     /// Whether an event can have no effect any more, or is outside the bound.
     fn is_void(&self, event: &Event) -> bool {
         match event {
-            Event::Reply { act, .. } if act.about.what == "sweep-idle" => true,
+            Event::Reply { act, .. } if act.about.what == "sweep-idle" && !self.scenario.bound.sweeps => true,
             Event::Reply { origin, .. } | Event::PostBegin { origin, .. } => !self.is_alive(*origin),
             Event::Store { origin, op, .. } => !self.is_alive(*origin) && !matches!(op, super::event::StoreOp::Commit(_)),
             Event::Wake { node, life } => !self.nodes[*node].up || self.nodes[*node].life != *life,
@@ -129,7 +155,7 @@ impl<'s> World<'s> {
             if let Some(event) = self.timeline.cancel(id)
                 && !is_void
             {
-                self.handle(event);
+                self.happen(event);
             }
         }
     }
@@ -143,7 +169,7 @@ impl<'s> World<'s> {
             .filter(|(_, at, event)| !Self::is_timer(event) || *at <= now)
             .map(|(id, _, _)| Move::Event(id))
             .collect();
-        let is_pause = !moves.is_empty();
+        let is_pause = moves.iter().any(|a_move| self.is_from_inside(*a_move));
         if (!is_pause || self.pauses_left > 0)
             && let Some(to) = self.next_deadline()
         {
@@ -163,37 +189,38 @@ impl<'s> World<'s> {
     }
 
     /// Takes a move; questions are answered by `answers`, and benignly past their end.
-    pub(crate) fn take(&mut self, a_move: Move, answers: &[usize]) -> Taken {
+    pub(crate) fn take(&mut self, a_move: Move, answers: &[usize]) {
         self.decider = Choices::Explored(Script { answers: answers.to_vec(), asked: Vec::new() });
-        let name = match a_move {
+        match a_move {
             Move::Tick { to, is_pause } => {
                 self.pauses_left -= u32::from(is_pause);
                 self.timeline.advance(to);
-                format!("time passes to {} ms", to.as_ms())
             }
-            Move::Event(id) => match self.timeline.cancel(id) {
-                Some(event) => {
-                    let name = self.name_of(&event);
-                    self.handle(event);
-                    name
+            Move::Event(id) => {
+                if let Some(event) = self.timeline.cancel(id) {
+                    self.happen(event);
                 }
-                None => "nothing".to_owned(),
-            },
-        };
+            }
+        }
         self.settle();
-        let asked = match &mut self.decider {
-            Choices::Explored(script) => std::mem::take(&mut script.asked),
-            Choices::Seeded(_) => Vec::new(),
-        };
-        Taken { name, asked }
     }
 
-    /// The name of a move, for schedules.
-    pub(crate) fn name_of(&self, event: &Event) -> String {
+    /// What the move taken last asked: for each question, the alternatives.
+    pub(crate) fn asked(&mut self) -> Vec<Vec<&'static str>> {
+        match &mut self.decider {
+            Choices::Explored(script) => std::mem::take(&mut script.asked),
+            Choices::Seeded(_) => Vec::new(),
+        }
+    }
+
+    fn name_of(&self, event: &Event) -> String {
         match event {
             Event::Store { act, .. } => format!("store: {}", act.label),
             Event::LateCommit { act, .. } => format!("late: {}", act.label),
             Event::PostBegin { act, .. } => format!("post: {}", act.label),
+            Event::Reply { origin, act, .. } if act.about.what == "sweep-idle" => {
+                format!("wait for a sweep ends: {}", self.nodes[origin.node].name)
+            }
             Event::Reply { origin, .. } => format!("wait ends: {}", self.nodes[origin.node].name),
             Event::Wake { node, .. } => format!("signal: {}", self.nodes[*node].name),
             Event::Start { node } => format!("start: {}", self.nodes[*node].name),
@@ -201,13 +228,12 @@ impl<'s> World<'s> {
         }
     }
 
-    /// The names of everything that can happen next, with the moves.
-    pub(crate) fn named_moves(&self) -> Vec<(String, Move)> {
-        let name = |a_move: &Move| match a_move {
+    /// The name of a move that is possible now, for schedules.
+    pub(crate) fn name_of_move(&self, a_move: Move) -> String {
+        match a_move {
             Move::Tick { to, .. } => format!("time passes to {} ms", to.as_ms()),
-            Move::Event(id) => self.timeline.get(*id).map_or(String::new(), |event| self.name_of(event)),
-        };
-        self.moves().into_iter().map(|a_move| (name(&a_move), a_move)).collect()
+            Move::Event(id) => self.timeline.get(id).map_or(String::new(), |event| self.name_of(event)),
+        }
     }
 
     /// Whether everything is delivered or given up and nothing is in flight that could change it.
@@ -217,7 +243,7 @@ impl<'s> World<'s> {
 
     /// Checks what must hold whenever nobody can act, and that somebody still can if anything is left.
     pub(crate) fn check_at_rest(&mut self, moves: &[Move]) {
-        if moves.iter().any(|a_move| matches!(a_move, Move::Event(_))) {
+        if moves.iter().any(|a_move| self.is_from_inside(*a_move)) {
             return;
         }
         let at = self.now();
@@ -240,8 +266,12 @@ impl<'s> World<'s> {
 
     /// Whether nothing can change any more: nobody waits for anything, or everybody has looked once more and found nothing.
     fn is_stuck(&self, moves: &[Move]) -> bool {
-        let Some(tick) = moves.first() else { return true };
-        let as_they_are: Vec<Vec<u8>> = vec![(0..self.nodes.len() as u8).collect()];
+        let is_tick = |a_move: &&Move| matches!(a_move, Move::Tick { .. });
+        let Some(tick) = moves.iter().find(is_tick) else { return true };
+        if self.scenario.bound.sweeps {
+            return self.goes_in_circles(*tick);
+        }
+        let as_they_are = self.as_they_are();
         let mut later = self.clone();
         later.take(*tick, &[]);
         while let Some(a_move @ Move::Event(id)) = later.moves().first().copied() {
@@ -253,11 +283,48 @@ impl<'s> World<'s> {
         later.fingerprint(&as_they_are) == self.fingerprint(&as_they_are)
     }
 
+    /// Whether the world comes back to where it is, again and again, if nothing goes wrong any more and everything that can be done
+    /// is done. Where workers sweep, there is always something to do; it must come to something.
+    fn goes_in_circles(&self, tick: Move) -> bool {
+        let as_they_are = self.as_they_are();
+        let mut later = self.clone();
+        let mut seen = BTreeSet::from([self.fingerprint(&as_they_are)]);
+        later.take(tick, &[]);
+        for _ in 0..CIRCLE_MOVES_MAX {
+            let moves = later.moves();
+            let next = moves.iter().find(|a_move| later.is_from_inside(**a_move));
+            if next.is_none() && !seen.insert(later.fingerprint(&as_they_are)) {
+                return true;
+            }
+            let Some(next) = next.or(moves.iter().find(|a_move| matches!(a_move, Move::Tick { .. }))) else { return true };
+            later.take(*next, &[]);
+            // What it comes to is explored, and judged, on its own.
+            if later.auditor.violation.is_some() || later.auditor.first_left(&later.store).is_none() {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn as_they_are(&self) -> Vec<Vec<u8>> {
+        vec![(0..self.nodes.len() as u8).collect()]
+    }
+
     pub(crate) fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    pub(crate) fn violation(&self) -> Option<&restante_engine::Violation> {
+    pub(crate) fn violation(&self) -> Option<&Violation> {
         self.auditor.violation.as_ref()
+    }
+
+    /// A move panicked. What it had changed until then stays half done: nothing but the end comes after it.
+    pub(crate) fn panicked(&mut self, violation: Violation, place: &str, message: &str) {
+        self.row("unknown", "panic", format_args!(""), format_args!("{place}: {message}"));
+        self.auditor.violation.get_or_insert(violation);
+    }
+
+    pub(crate) fn instant(&self) -> SimTime {
+        self.now()
     }
 }

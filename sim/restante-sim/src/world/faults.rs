@@ -32,6 +32,13 @@ pub(crate) fn fault_sums(faults: &Faults) -> Vec<(&'static str, u64)> {
     [&sites.read, &sites.scan, &sites.commit, &sites.post, &sites.answer, &sites.signal].map(|site| (site.site, sum(site))).into()
 }
 
+/// The faults that are possible at a site, by family.
+pub(crate) fn fault_alternatives(faults: &Faults, site: &str) -> Vec<&'static str> {
+    let sites = FaultSites::new(faults);
+    let known = sites.all().into_iter().find(|known| known.site == site);
+    known.map_or(Vec::new(), |site| site.alternatives[1..].iter().map(|fault| fault.name).collect())
+}
+
 /// All fault sites of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultSites {
@@ -112,6 +119,15 @@ impl FaultSites {
             pause_before_post: FaultSite::new("pause.before-post", &[("process.pause-before-post", process.pause_before_post)]),
             pause: FaultSite::new("pause.answer", &[("process.pause", process.pause)]),
         }
+    }
+
+    fn all(&self) -> [&FaultSite; 14] {
+        let Self { read, scan, commit, post, answer, signal, .. } = self;
+        let Self { crash_before_commit, crash_after_commit, crash_before_post, crash_after_post, .. } = self;
+        let Self { crash_before_wake, crash_after_wake, pause_before_post, pause, .. } = self;
+        let crashes = [crash_before_commit, crash_after_commit, crash_before_post, crash_after_post];
+        let [a, b, c, d] = crashes;
+        [read, scan, commit, post, answer, signal, a, b, c, d, crash_before_wake, crash_after_wake, pause_before_post, pause]
     }
 
     /// Adds an alternative to the commit site that did not exist before, one commit in a thousand: what a change of the

@@ -6,6 +6,7 @@
 pub(crate) mod alias;
 mod canon;
 mod choices;
+mod client;
 mod event;
 mod explored;
 mod faults;
@@ -17,9 +18,10 @@ mod setup;
 mod store;
 mod workload;
 
+pub use client::SimulatedKv;
 pub(crate) use event::{Origin, Task};
-pub(crate) use explored::{Move, Taken};
-pub(crate) use faults::fault_sums;
+pub(crate) use explored::Move;
+pub(crate) use faults::{fault_alternatives, fault_sums};
 pub(crate) use incidents::CLOCK_STEP;
 pub(crate) use node::EPOCH_MS;
 
@@ -123,6 +125,8 @@ pub struct World<'s> {
     /// Times that somebody may still stand still while time passes a deadline: a bound of explorations.
     pauses_left: u32,
     commands_issued: u32,
+    /// Of callers from outside ([`SimulatedKv`]), by number: the answer, once it is there.
+    answers: BTreeMap<u64, Option<restante_core::machine::Reply>>,
     /// What the operator wanted of intake last.
     intake_wanted: Option<bool>,
     ending: bool,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use restante_core::machine::{About, Io, LocalTime, Reply, RunReport, TransactStep, Worker, WorkerStep};
+use restante_core::machine::{About, Io, LocalTime, Reply, RunReport, Slots, TransactStep, Worker, WorkerStep};
 use restante_core::{Effect, Subject};
 
 use super::alias::{self, SubjectAlias};
@@ -137,18 +137,25 @@ impl World<'_> {
         self.span("pause.length", format_args!("{}", act.label), length)
     }
 
-    fn store_latency(&mut self, act: &Act, fate: &'static str) -> u64 {
+    pub(super) fn store_latency(&mut self, act: &Act, fate: &'static str) -> u64 {
         let latency_ms = self.span("kv.latency", format_args!("{}", act.label), self.scenario.latency.store);
         if fate == "store.slow" { latency_ms * 50 } else { latency_ms }
     }
 
-    fn push_store(&mut self, origin: Origin, act: Act, op: StoreOp, fate: &'static str, latency_ms: u64) {
+    pub(super) fn push_store(
+        &mut self,
+        origin: Origin,
+        act: Act,
+        op: StoreOp,
+        fate: &'static str,
+        latency_ms: u64,
+    ) -> restante_engine::EventId {
         // What a read sees is as old as its commit is late; a read whose answer takes no time of its own makes one read more in
         // an operation see the same.
         let there_ms = if matches!(op, StoreOp::Commit(_)) { latency_ms.div_ceil(2) } else { latency_ms };
         let back_ms = latency_ms - there_ms;
         let tie = self.decider.tie(format_args!("store {}", act.label));
-        self.push_in(there_ms, tie, Event::Store { origin, act, op, fate, back_ms });
+        self.push_in(there_ms, tie, Event::Store { origin, act, op, fate, back_ms })
     }
 
     /// Whether a node crashes at this point; then it is gone already.
@@ -181,7 +188,7 @@ impl World<'_> {
         self.row(&name, "start", format_args!(""), format_args!("life {life}"));
         match self.nodes[node].role {
             Role::Worker => {
-                let (worker, step) = Worker::serve(self.env.clone(), alias::owner_id(node, life), self.local(node));
+                let (worker, step) = Worker::serve(self.env.clone(), alias::owner_id(node, life), Slots::All, self.local(node));
                 self.nodes[node].worker = Some(worker);
                 self.follow_worker(node, step);
             }
@@ -206,7 +213,7 @@ impl World<'_> {
         let name = self.nodes[node].name.clone();
         self.row(&name, "run-once", format_args!(""), format_args!("limit {limit}"));
         self.nodes[node].run_began_at = self.now();
-        let (worker, step) = Worker::once(self.env.clone(), owner, limit, self.local(node));
+        let (worker, step) = Worker::once(self.env.clone(), owner, Slots::All, limit, self.local(node));
         self.nodes[node].worker = Some(worker);
         self.follow_worker(node, step);
     }
@@ -297,6 +304,11 @@ impl World<'_> {
                 let Some(transact) = self.nodes[origin.node].commands.get_mut(&number) else { return };
                 let step = transact.step(&self.env, reply, local);
                 self.follow_command(origin.node, number, step);
+            }
+            Task::Caller(number) => {
+                if let Some(answer) = self.answers.get_mut(&number) {
+                    *answer = Some(reply);
+                }
             }
         }
     }

@@ -54,6 +54,7 @@ impl<'s> World<'s> {
             ambiguous_left: u32::MAX,
             pauses_left: 0,
             commands_issued: 0,
+            answers: BTreeMap::new(),
             intake_wanted: None,
             ending: false,
             ended: false,

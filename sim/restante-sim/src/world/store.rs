@@ -109,11 +109,14 @@ impl World<'_> {
     fn scan(&mut self, _act: &Act, range: &KeyRange, limit: usize, fate: &'static str) -> Result<Page, StoreError> {
         let mut page = self.store.scan(range, limit)?;
         if fate == "store.short-page" && !page.entries.is_empty() {
-            // A short page is legal as long as it says that more follows.
+            // A short page is legal as long as it says that more follows, and brings its reader further even if it is empty.
             let kept = page.entries.len() / 2;
-            page.next = Some(page.entries[kept].0.clone());
-            page.entries.truncate(kept);
-            self.faults.delivered(fate);
+            let next = page.entries[kept].0.clone();
+            if kept > 0 || next > range.start {
+                page.next = Some(next);
+                page.entries.truncate(kept);
+                self.faults.delivered(fate);
+            }
         }
         Ok(page)
     }

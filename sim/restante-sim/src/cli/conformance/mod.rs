@@ -16,16 +16,16 @@ use stores::StoreName;
 
 #[derive(Debug, Args)]
 pub(super) struct ConformanceArgs {
-    /// Which store: `memory`, `simulated` or `sqlite:PATH`
+    /// Which store: `memory`, `simulated`, `simulated-in-flight` or `sqlite:PATH` [default: none; not needed with --list]
     #[arg(long, value_name = "STORE", required_unless_present = "list")]
     store: Option<StoreName>,
-    /// Only checks whose names contain this
+    /// Only checks whose names contain this [default: all]
     #[arg(long, value_name = "F")]
     filter: Option<String>,
     /// Show the checks instead of running them
     #[arg(long)]
     list: bool,
-    /// Seed of random programs
+    /// Seed of random programs, and of what a simulated store decides
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Size of the stress checks; 0 for none of them
@@ -34,19 +34,19 @@ pub(super) struct ConformanceArgs {
     /// Leave what the checks wrote, under a random prefix each
     #[arg(long)]
     keep: bool,
-    /// Results as JSON
+    /// Print the results as one JSON document
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn conformance(args: &ConformanceArgs, output: &mut Output) -> Result<Verdict, Failed> {
     let Some(store) = args.store.as_ref().filter(|_| !args.list) else { return list(args, output) };
-    let suite = configured(args, Suite::new(store.to_string(), store.opener().map_err(Failed::usage)?));
+    let suite = configured(args, Suite::new(store.to_string(), store.opener(args.seed).map_err(Failed::usage)?));
     if suite.chosen().next().is_none() {
         return Err(nothing_matches(args));
     }
     // Once by itself: a store that cannot be opened is one message, not one a check.
-    if let Err(error) = store.opener().map_err(Failed::usage)?().and_then(|subject| subject.open().map(drop)) {
+    if let Err(error) = store.opener(args.seed).map_err(Failed::usage)?().and_then(|subject| subject.open().map(drop)) {
         return Err(Failed { verdict: Verdict::Harness, message: error.to_string() });
     }
     let mut took = Duration::ZERO;

@@ -4,23 +4,22 @@ use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use restante_kv::{
-    AtomicKv, BoxFuture, Committed, Key, KeyRange, Limits, MemoryKv, Model, Page, Snapshot, StoreError, StoreTime, Txn,
-    check_strict,
-};
+use restante_kv::{AtomicKv, Limits, MemoryKv, StoreTime};
 use restante_kv_conformance::{OpenError, Subject};
+use restante_sim::SimulatedKv;
 
 /// A store, as it is called on the command line.
 #[derive(Clone, Debug)]
 pub(super) enum StoreName {
     /// The model behind a lock.
     Memory,
-    /// The model as the simulation runs it.
+    /// The store of the simulation, answering at once.
     Simulated,
+    /// The same with latencies; what becomes of a transaction that nobody waits for is undecided.
+    SimulatedInFlight,
     /// A file.
     Sqlite(PathBuf),
 }
@@ -32,8 +31,9 @@ impl FromStr for StoreName {
         match (text, text.strip_prefix("sqlite:")) {
             ("memory", _) => Ok(Self::Memory),
             ("simulated", _) => Ok(Self::Simulated),
+            ("simulated-in-flight", _) => Ok(Self::SimulatedInFlight),
             (_, Some(path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
-            _ => Err("give memory, simulated or sqlite:PATH".to_owned()),
+            _ => Err("give memory, simulated, simulated-in-flight or sqlite:PATH".to_owned()),
         }
     }
 }
@@ -43,6 +43,7 @@ impl fmt::Display for StoreName {
         match self {
             Self::Memory => f.write_str("memory"),
             Self::Simulated => f.write_str("simulated"),
+            Self::SimulatedInFlight => f.write_str("simulated-in-flight"),
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
         }
     }
@@ -51,11 +52,12 @@ impl fmt::Display for StoreName {
 type Open = Box<dyn Fn() -> Result<Subject, OpenError> + Send + Sync>;
 
 impl StoreName {
-    /// How to open it; an error says how to build a command that can.
-    pub(super) fn opener(&self) -> Result<Open, String> {
+    /// How to open it; what a simulated one decides follows from `seed`. An error says how to build a command that can.
+    pub(super) fn opener(&self, seed: u64) -> Result<Open, String> {
         match self {
             Self::Memory => Ok(Box::new(|| Ok(handles(MemoryKv::new(Limits::FLOOR, Arc::new(machine_time)))))),
-            Self::Simulated => Ok(Box::new(|| Ok(handles(SimulatedKv::new())))),
+            Self::Simulated => Ok(Box::new(move || Ok(handles(SimulatedKv::prompt(seed))))),
+            Self::SimulatedInFlight => Ok(Box::new(move || Ok(handles(SimulatedKv::in_flight(seed))))),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(path) => {
                 let path = path.clone();
@@ -80,68 +82,4 @@ fn handles(kv: impl AtomicKv + Clone + 'static) -> Subject {
 fn machine_time() -> StoreTime {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     StoreTime::from_ms(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// The store of the world without its faults: the model within the smallest limits, the write rules enforced, the store's own
-/// clock, which goes on a little with each operation, and now and then a page that is legally short.
-#[derive(Clone)]
-struct SimulatedKv {
-    model: Arc<Mutex<Model>>,
-    operations: Arc<AtomicU64>,
-}
-
-impl SimulatedKv {
-    fn new() -> Self {
-        Self { model: Arc::new(Mutex::new(Model::new(Limits::FLOOR))), operations: Arc::default() }
-    }
-
-    fn model(&self) -> MutexGuard<'_, Model> {
-        // A model is whole between statements of its own.
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Only while the model is held: answers and instants come in one order.
-    fn next_operation(&self) -> u64 {
-        self.operations.fetch_add(1, Ordering::Relaxed)
-    }
-}
-
-impl AtomicKv for SimulatedKv {
-    fn limits(&self) -> Limits {
-        self.model().limits()
-    }
-
-    fn get_many(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
-        Box::pin(async move {
-            let model = self.model();
-            let at = Some(StoreTime::from_ms(self.next_operation()));
-            Ok(Snapshot { values: model.get_many(&keys)?, at })
-        })
-    }
-
-    fn scan(&self, range: KeyRange, limit: usize) -> BoxFuture<'_, Result<Page, StoreError>> {
-        Box::pin(async move {
-            let model = self.model();
-            let operation = self.next_operation();
-            let mut page = model.scan(&range, limit)?;
-            if operation.is_multiple_of(3) && !page.entries.is_empty() {
-                let kept = page.entries.len() / 2;
-                let next = page.entries[kept].0.clone();
-                // An empty page must still bring its reader further.
-                if kept > 0 || next > range.start {
-                    page.entries.truncate(kept);
-                    page.next = Some(next);
-                }
-            }
-            page.at = Some(StoreTime::from_ms(operation));
-            Ok(page)
-        })
-    }
-
-    fn cas_many(&self, txn: Txn) -> BoxFuture<'_, Result<Committed, StoreError>> {
-        Box::pin(async move {
-            check_strict(&txn).map_err(|violation| StoreError::InvalidRequest(violation.to_string()))?;
-            self.model().commit(&txn)
-        })
-    }
 }
