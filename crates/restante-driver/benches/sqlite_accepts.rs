@@ -127,7 +127,8 @@ async fn plain(path: &Path, callers: usize, rows: Arc<Vec<Vec<Write>>>) -> Round
     let connection = rusqlite::Connection::open(path).unwrap();
     connection
         .execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4096;
+            "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+             PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 2048;
              CREATE TABLE kv (key BLOB PRIMARY KEY NOT NULL, version INTEGER NOT NULL, value BLOB NOT NULL) STRICT, WITHOUT ROWID;",
         )
         .unwrap();

@@ -213,7 +213,7 @@ async fn round(number: usize) {
     let (count, hosts) = (setting("SENDS", 5_000) as u64, setting("HOSTS", 50));
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let store = Arc::new(Counting {
-        store: SqliteKv::builder(directory.path().join("backlog")).readers(setting("READERS", 2)).open().unwrap(),
+        store: SqliteKv::builder(directory.path().join("backlog")).readers(setting("READERS", 1)).open().unwrap(),
         commits: AtomicU64::new(0),
         rows: AtomicU64::new(0),
         bytes: AtomicU64::new(0),

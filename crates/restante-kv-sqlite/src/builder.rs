@@ -19,7 +19,7 @@ pub struct Builder {
 
 impl Builder {
     pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), busy_timeout: Duration::from_secs(5), create: true, group_max: 64, readers: 2 }
+        Self { path: path.to_owned(), busy_timeout: Duration::from_secs(5), create: true, group_max: 64, readers: 1 }
     }
 
     /// Most transactions that share one commit; at least 1, 64 unless set. More means fewer syncs to disk under load, longer
@@ -29,7 +29,9 @@ impl Builder {
         self
     }
 
-    /// Connections for reading, each with a thread and up to 16 MiB of cached pages; at least 1, 2 unless set.
+    /// Connections for reading, each with a thread and up to 16 MiB of cached pages; at least 1, 1 unless set. Whatever waits
+    /// for one connection shares a snapshot, and a snapshot after a commit begins with no page cached: a second connection
+    /// pays where long scans would keep short reads waiting, and costs where processors are few.
     pub fn readers(mut self, connections: usize) -> Self {
         self.readers = connections.max(1);
         self

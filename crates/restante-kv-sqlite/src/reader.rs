@@ -15,7 +15,7 @@ use crate::writer::to_version;
 /// A page ends early once its keys and values reach this size: `limit` alone would allow gigabytes.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Most requests that share one snapshot. Few enough that the other reader finds something to do.
+/// Most requests that share one snapshot.
 const GROUP_MAX: usize = 64;
 
 /// A request within the limits, and the place for its answer.
