@@ -4,18 +4,22 @@
 //! recorded, or is told what it did not ask for: then the program that wrote it was another, or the record was altered. A
 //! *violation* is a property that what happened does not have, whoever decided it.
 
+mod costs;
 mod operations;
 mod properties;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
 use restante_core::{Config, Env};
 use restante_journal::{Event, IoRecord, ReadError, Recorded, ReplyRecord};
 
+use costs::Costs;
 use operations::Operations;
 use properties::Properties;
 
+pub use costs::Cost;
 pub use properties::JOURNAL_PROPERTIES;
 
 /// What is wrong, and where.
@@ -57,6 +61,8 @@ pub struct JournalReport {
     pub torn: bool,
     /// Whether the journal reached its size.
     pub full: bool,
+    /// What each kind of command cost the store.
+    pub costs: BTreeMap<String, Cost>,
     /// The first step that was different.
     pub difference: Option<Wrong>,
     /// The first violation.
@@ -97,9 +103,10 @@ fn config_of(events: &[(u64, Event)]) -> Config {
 fn check(recorded: Recorded) -> JournalReport {
     let env = std::sync::Arc::new(Env::new(config_of(&recorded.events)));
     let mut report = JournalReport { torn: recorded.torn, ..JournalReport::default() };
-    let (mut operations, mut properties) = (Operations::new(env.clone()), Properties::new(env));
+    let (mut operations, mut properties, mut costs) = (Operations::new(env.clone()), Properties::new(env), Costs::default());
     for (line, event) in &recorded.events {
         report.events += 1;
+        costs.note(event);
         match event {
             Event::Began { .. } => report.operations += 1,
             Event::Answered { reply: ReplyRecord::Committed { .. }, .. } => report.commits += 1,
@@ -119,5 +126,6 @@ fn check(recorded: Recorded) -> JournalReport {
         }
     }
     report.steps = operations.steps();
+    report.costs = costs.finish();
     report
 }

@@ -1,11 +1,14 @@
 //! The report of `replay --journal`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use restante_sim::campaign::Verdict;
-use restante_sim::journal::{JournalReport, Wrong};
+use restante_sim::journal::{Cost, JournalReport, Wrong};
 use serde::Serialize;
+
+use super::table;
 
 /// `restante-sim/journal/1`.
 #[derive(Debug, Serialize)]
@@ -21,8 +24,19 @@ pub(crate) struct JournalReplayReport {
     posts: u64,
     torn: bool,
     full: bool,
+    costs: BTreeMap<String, CostReport>,
     difference: Option<Step>,
     violation: Option<Violation>,
+}
+
+#[derive(Debug, Serialize)]
+struct CostReport {
+    commits: u64,
+    refused: u64,
+    checks: u64,
+    rows: u64,
+    bytes: u64,
+    snapshots: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,6 +85,14 @@ impl JournalReplayReport {
             posts: replayed.posts,
             torn: replayed.torn,
             full: replayed.full,
+            costs: replayed
+                .costs
+                .iter()
+                .map(|(command, cost)| {
+                    let Cost { commits, refused, checks, rows, bytes, snapshots } = *cost;
+                    (command.clone(), CostReport { commits, refused, checks, rows, bytes, snapshots })
+                })
+                .collect(),
             difference: replayed.difference.as_ref().map(Step::new),
             violation: replayed
                 .violation
@@ -108,6 +130,28 @@ impl JournalReplayReport {
             let clean = "every step is what these machines decide, and no property is violated";
             row("verdict", if self.steps == 0 { "nothing was replayed".to_owned() } else { clean.to_owned() });
         }
+        text.push_str(&self.costs_text());
         text
+    }
+
+    /// What a commit of each command came to on average.
+    fn costs_text(&self) -> String {
+        if self.costs.is_empty() {
+            return String::new();
+        }
+        let mut rows = vec![["", "commits", "refused", "checks", "rows", "bytes", "snapshots"].map(str::to_owned).to_vec()];
+        for (command, cost) in &self.costs {
+            let each = |count: u64| format!("{:.1}", count as f64 / cost.commits as f64);
+            rows.push(vec![
+                command.clone(),
+                cost.commits.to_string(),
+                cost.refused.to_string(),
+                each(cost.checks),
+                each(cost.rows),
+                format!("{:.0}", cost.bytes as f64 / cost.commits as f64),
+                each(cost.snapshots),
+            ]);
+        }
+        format!("\nper commit, by command\n{}", table(&rows, &[1, 2, 3, 4, 5, 6]))
     }
 }
