@@ -169,7 +169,10 @@ impl Backlog {
     /// [`Failure`] of the store.
     pub async fn depth(&self) -> Result<DepthReport, Failure> {
         match self.shared.command(Command::Depth(Depth {})).await? {
-            Outcome::Depth(report) => Ok(report),
+            Outcome::Depth(report) => {
+                self.shared.telemetry.depth(&report);
+                Ok(report)
+            }
             other => unreachable!("depth is answered by a depth, not by {other:?}"),
         }
     }

@@ -8,6 +8,7 @@ use restante_core::machine::{
 use restante_core::plan::Accept;
 use restante_core::{Command, Outcome};
 use restante_journal::Operation;
+use tracing::Instrument as _;
 
 use crate::recording::Recording;
 use crate::shared::Shared;
@@ -57,6 +58,11 @@ impl Shared {
 
     /// Brings a send to the point where the backlog owns it. Returns its id, and whether an earlier request was accepted.
     pub(crate) async fn accept(&self, request: SendRequest) -> Result<(SendId, bool), SendError> {
+        let span = tracing::debug_span!("send", send = %request.send);
+        self.accept_in_span(request).instrument(span).await
+    }
+
+    async fn accept_in_span(&self, request: SendRequest) -> Result<(SendId, bool), SendError> {
         let slot = self.slots.take().await;
         let (begun, digest) = (self.local(), Accept::digest_payload(&request.payload));
         let recording = Recording::begin(self, begun, || Operation::of_send(&request, digest, slot.number()));

@@ -12,6 +12,7 @@ use restante_journal::Journal;
 use restante_kv::{AtomicKv, StoreTime};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
+use tracing::Instrument as _;
 
 use crate::sender::DynSender;
 use crate::slots::SlotPool;
@@ -78,7 +79,9 @@ impl Shared {
         self.telemetry.post_began();
         // Whatever the sender does, an attempt ends in time: its lease is longer than this, and nobody works past it.
         let limit = Duration::from_millis(post.timeout_ms);
-        let result = tokio::time::timeout(limit, self.sender.send(post)).await.unwrap_or(PostResult::Unknown);
+        let span = tracing::debug_span!("attempt", %entry, fence = post.fence.get(), %destination);
+        let attempt = tokio::time::timeout(limit, self.sender.send(post)).instrument(span);
+        let result = attempt.await.unwrap_or(PostResult::Unknown);
         self.telemetry.post_ended(entry, &destination, result, began.elapsed());
         result
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
+use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 use restante_core::atoms::EntryId;
 use restante_core::machine::{DeliveryEnd, PostResult};
-use restante_core::plan::Settled;
+use restante_core::plan::{DepthReport, Settled};
 use restante_core::{Effect, Observation};
 
 use crate::shared::Shared;
@@ -23,6 +23,7 @@ pub(crate) struct Telemetry {
     completed: Counter<u64>,
     failed: Counter<u64>,
     in_flight: UpDownCounter<i64>,
+    depth: Gauge<i64>,
 }
 
 impl Telemetry {
@@ -50,7 +51,18 @@ impl Telemetry {
             completed: meter.u64_counter("fedify.queue.task.completed").with_description("Deliveries that arrived").build(),
             failed: meter.u64_counter("fedify.queue.task.failed").with_description("Claims that ended otherwise").build(),
             in_flight: meter.i64_up_down_counter("fedify.queue.task.in_flight").with_description("Attempts under way").build(),
+            depth: meter
+                .i64_gauge("fedify.queue.depth")
+                .with_description("What the backlog owned when it was last asked")
+                .build(),
         }
+    }
+
+    pub(crate) fn depth(&self, report: &DepthReport) {
+        let state = |name: &'static str| [KeyValue::new("fedify.queue.depth.state", name)];
+        self.depth.record(report.entries, &state("queued"));
+        self.depth.record(report.leased, &state("leased"));
+        self.depth.record(report.quarantined, &state("quarantined"));
     }
 
     pub(crate) fn post_began(&self) {
