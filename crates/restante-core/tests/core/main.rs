@@ -7,6 +7,7 @@ mod boundaries;
 mod claim;
 mod doctor;
 mod golden;
+mod keyed_queue_regressions;
 mod lanes;
 mod picks;
 mod pointers;
