@@ -9,6 +9,7 @@ use restante_kv::{AtomicKv, Durability};
 use tokio::time::Instant;
 
 use crate::Backlog;
+use crate::attempts::Attempts;
 use crate::sender::{DynSender, Sender};
 use crate::shared::Shared;
 use crate::slots::SlotPool;
@@ -97,6 +98,7 @@ impl Builder {
             env: Arc::new(Env::new(self.config)),
             store: self.store,
             sender: self.sender,
+            attempts: Attempts::default(),
             slots,
             wakes: Wakes::default(),
             telemetry: Telemetry::new(&meter),

@@ -34,6 +34,7 @@
 //! *Architecture invariant:* it executes what the machines ask for and decides nothing; it knows no record and no key.
 //! *API boundary:* [`Backlog`], [`Message`], [`Sender`], [`WorkerHandle`].
 
+mod attempts;
 mod backlog;
 mod builder;
 mod message;

@@ -1,5 +1,7 @@
 //! Runs one command, one send or one examination to its end.
 
+use std::sync::Arc;
+
 use restante_core::atoms::{Fence, SendId};
 use restante_core::machine::{
     About, Doctor, DoctorReport, DoctorStep, Failure, Io, LocalTime, Reply, SendError, SendRequest, Sending, SendingStep, TaskId,
@@ -18,7 +20,7 @@ const TASK: TaskId = TaskId::new(0);
 
 impl Shared {
     /// Brings a command to its outcome.
-    pub(crate) async fn command(&self, command: Command) -> Result<Outcome, Failure> {
+    pub(crate) async fn command(self: &Arc<Self>, command: Command) -> Result<Outcome, Failure> {
         let begun = self.local();
         let recording = Recording::begin(self, begun, || Operation::Command { name: command.name().to_owned() });
         let (mut transact, mut step) = Transact::begin(&self.env, command, Fence::default(), begun);
@@ -38,7 +40,7 @@ impl Shared {
     }
 
     /// Examines everything.
-    pub(crate) async fn doctor(&self, repair: bool) -> Result<DoctorReport, Failure> {
+    pub(crate) async fn doctor(self: &Arc<Self>, repair: bool) -> Result<DoctorReport, Failure> {
         let recording = Recording::begin(self, self.local(), || Operation::Command { name: "doctor".to_owned() });
         let (mut doctor, mut step) = Doctor::begin(&self.env, repair);
         loop {
@@ -57,12 +59,12 @@ impl Shared {
     }
 
     /// Brings a send to the point where the backlog owns it. Returns its id, and whether an earlier request was accepted.
-    pub(crate) async fn accept(&self, request: SendRequest) -> Result<(SendId, bool), SendError> {
+    pub(crate) async fn accept(self: &Arc<Self>, request: SendRequest) -> Result<(SendId, bool), SendError> {
         let span = tracing::debug_span!("send", send = %request.send);
         self.accept_in_span(request).instrument(span).await
     }
 
-    async fn accept_in_span(&self, request: SendRequest) -> Result<(SendId, bool), SendError> {
+    async fn accept_in_span(self: &Arc<Self>, request: SendRequest) -> Result<(SendId, bool), SendError> {
         let slot = self.slots.take().await;
         let (begun, digest) = (self.local(), Accept::digest_payload(&request.payload));
         let recording = Recording::begin(self, begun, || Operation::of_send(&request, digest, slot.number()));
@@ -82,7 +84,7 @@ impl Shared {
         }
     }
 
-    async fn execute_recorded(&self, recording: &Recording, about: About, io: Io) -> (Reply, LocalTime) {
+    async fn execute_recorded(self: &Arc<Self>, recording: &Recording, about: About, io: Io) -> (Reply, LocalTime) {
         let keys = recording.keys_of(&io);
         recording.asked(self, TASK, &about, &io);
         let reply = self.execute(io, None).await;

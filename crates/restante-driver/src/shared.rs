@@ -1,6 +1,7 @@
 //! What every task of one backlog shares, and the execution of one action.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::Rng as _;
@@ -14,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 use tracing::Instrument as _;
 
+use crate::attempts::{AttemptLost, Attempts};
 use crate::sender::DynSender;
 use crate::slots::SlotPool;
 use crate::telemetry::Telemetry;
@@ -23,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) env: Arc<Env>,
     pub(crate) store: Arc<dyn AtomicKv>,
     pub(crate) sender: Arc<dyn DynSender>,
+    pub(crate) attempts: Attempts,
     pub(crate) slots: SlotPool,
     pub(crate) wakes: Wakes,
     pub(crate) telemetry: Telemetry,
@@ -38,7 +41,7 @@ impl Shared {
     }
 
     /// Executes one action. `woken` ends a wait that may be woken.
-    pub(crate) async fn execute(&self, io: Io, woken: Option<oneshot::Receiver<()>>) -> Reply {
+    pub(crate) async fn execute(self: &Arc<Self>, io: Io, woken: Option<oneshot::Receiver<()>>) -> Reply {
         match io {
             Io::Read(keys) => {
                 let result = self.store.get_many(keys).await;
@@ -65,7 +68,32 @@ impl Shared {
         }
     }
 
-    async fn post(&self, post: Post) -> Reply {
+    /// Takes its turn among attempts of its key, and begins in time or not at all. Dropping this drops the attempt.
+    async fn post(self: &Arc<Self>, post: Post) -> Reply {
+        let (shared, (wanted, unwanted)) = (Arc::clone(self), oneshot::channel::<()>());
+        let (key, begun) = (post.execution_key.clone(), Arc::new(AtomicBool::new(false)));
+        let begins = Arc::clone(&begun);
+        let attempt = async move {
+            begins.store(true, Ordering::Release);
+            tokio::select! {
+                biased;
+                _ = unwanted => Reply::PostTooLate,
+                reply = shared.post_now(post) => reply,
+            }
+        };
+        let reply = self.attempts.run(self.env.config.concurrency, key, attempt).await;
+        drop(wanted);
+        match reply {
+            Ok(reply) => reply,
+            // A sender that panicked, or whose runtime ended, may have sent.
+            Err(AttemptLost) if begun.load(Ordering::Acquire) => {
+                Reply::Posted { result: PostResult::Unknown, entropy: entropy() }
+            }
+            Err(AttemptLost) => Reply::PostTooLate,
+        }
+    }
+
+    async fn post_now(&self, post: Post) -> Reply {
         if self.local() >= post.post_by {
             return Reply::PostTooLate;
         }

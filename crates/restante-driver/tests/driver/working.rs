@@ -186,3 +186,41 @@ async fn a_quarantined_record_is_listed_and_dropped_and_the_doctor_finds_nothing
     assert_eq!(backlog.depth().await.unwrap().quarantined, 0);
     assert!(backlog.doctor(false).await.unwrap().is_clean());
 }
+
+#[tokio::test]
+async fn a_sender_that_panics_is_an_attempt_of_unknown_outcome() {
+    let (store, log) = (memory(), Log::default());
+    let panics_once = {
+        let log = log.clone();
+        tower::service_fn(move |post| {
+            let first = log.posts().is_empty();
+            log.note(&post);
+            async move {
+                assert!(!first, "the sender's own mistake");
+                Ok::<_, std::convert::Infallible>(ACCEPTED)
+            }
+        })
+    };
+    let backlog = backlog(&store, config(), panics_once);
+    backlog.send(Message::new(INBOX, &b"x"[..])).await.unwrap();
+    let handle = backlog.start();
+    log.wait_for(2).await;
+    handle.shutdown(Duration::from_secs(5)).await;
+    assert_eq!(backlog.depth().await.unwrap().entries, 0);
+}
+
+#[test]
+fn a_backlog_outlives_the_runtime_it_first_worked_on() {
+    let (store, log) = (memory(), Log::default());
+    let backlog = backlog(&store, config(), delivering(&log));
+    for number in 0..3 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            backlog.send(Message::new(INBOX, format!("{number}").into_bytes())).await.unwrap();
+            while backlog.depth().await.unwrap().entries > 0 {
+                backlog.run_once(10).await;
+            }
+        });
+    }
+    assert_eq!(log.payloads(), ["0", "1", "2"]);
+}
