@@ -1,0 +1,36 @@
+//! Tables for people.
+
+/// Rows under a head, each column as wide as its widest cell. What could move a terminal's cursor is spelled out.
+pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
+    let rows: Vec<[String; N]> =
+        [head.map(str::to_owned)].into_iter().chain(rows).map(|row| row.map(|cell| plain(&cell))).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Names and values, one a line.
+pub(super) fn list(rows: &[(&str, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, value)| format!("{name:width$}  {}\n", plain(value))).collect()
+}
+
+fn plain(cell: &str) -> String {
+    cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_and_no_cell_moves_the_cursor() {
+        let rows = vec![["1".to_owned(), "a\u{1b}[2Jb".to_owned()], ["long".to_owned(), String::new()]];
+        assert_eq!(table(["id", "key"], rows), "id    key\n1     a\\u{1b}[2Jb\nlong\n");
+        assert_eq!(list(&[("a", "1".to_owned()), ("long", "2".to_owned())]), "a     1\nlong  2\n");
+    }
+}
