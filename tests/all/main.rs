@@ -5,6 +5,7 @@ mod conformance;
 mod exploration;
 mod generated;
 mod journal;
+mod kill;
 mod mutants;
 mod repository;
 mod seeds;

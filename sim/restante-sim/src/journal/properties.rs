@@ -41,7 +41,10 @@ struct Asked {
 
 pub(super) struct Properties {
     env: Arc<Env>,
-    local_ms: u64,
+    /// Latest time of each operation by the process's clock.
+    local_ms: BTreeMap<u64, u64>,
+    /// The latest of all.
+    latest_ms: u64,
     store_ms: u64,
     /// The store's clock less the process's lies in here, if it is a clock at all.
     offset_min: i128,
@@ -64,7 +67,8 @@ impl Properties {
     pub(super) fn new(env: Arc<Env>) -> Self {
         Self {
             env,
-            local_ms: 0,
+            local_ms: BTreeMap::new(),
+            latest_ms: 0,
             store_ms: 0,
             offset_min: i128::MIN,
             offset_max: i128::MAX,
@@ -79,19 +83,24 @@ impl Properties {
 
     pub(super) fn step(&mut self, line: u64, event: &Event) -> Result<(), JournalViolation> {
         let (op, about, result) = match event {
-            Event::Began { op, local_ms, .. } => (*op, "began".to_owned(), self.local_time(*local_ms)),
+            Event::Began { op, local_ms, .. } => (*op, "began".to_owned(), self.local_time(*op, *local_ms)),
             Event::Asked { op, task, about, io } => {
                 let result = self.on_asked(io);
-                let asked =
-                    Asked { about: about.clone(), io: io.clone(), local_ms: self.local_ms, line, store_ms: self.store_ms };
+                let asked = Asked {
+                    about: about.clone(),
+                    io: io.clone(),
+                    local_ms: self.local_ms.get(op).copied().unwrap_or_default(),
+                    line,
+                    store_ms: self.store_ms,
+                };
                 self.open.insert((*op, *task), asked);
                 (*op, about.clone(), result)
             }
             Event::Answered { op, task, local_ms, reply } => {
                 let asked = self.open.remove(&(*op, *task));
                 let about = asked.as_ref().map_or_else(String::new, |asked| asked.about.clone());
-                let result = self.local_time(*local_ms).and_then(|()| match asked {
-                    Some(asked) => self.on_answered(line, &asked, reply),
+                let result = self.local_time(*op, *local_ms).and_then(|()| match asked {
+                    Some(asked) => self.on_answered(line, *local_ms, &asked, reply),
                     None => Ok(()),
                 });
                 (*op, about, result)
@@ -101,16 +110,18 @@ impl Properties {
         result.map_err(|(property, what)| JournalViolation { property, wrong: Wrong { line, op, about, what } })
     }
 
-    fn local_time(&mut self, local_ms: u64) -> Result<(), Broken> {
-        if local_ms < self.local_ms {
-            let what = format!("the process's clock runs back from {} to {local_ms} ms", self.local_ms);
+    fn local_time(&mut self, op: u64, local_ms: u64) -> Result<(), Broken> {
+        let before = self.local_ms.insert(op, local_ms).unwrap_or_default();
+        // Operations read the clock before they write their line: between two of them the lines may be a little out of order.
+        if local_ms < before || local_ms.saturating_add(DRIFT_MS) < self.latest_ms {
+            let what = format!("the process's clock runs back from {} to {local_ms} ms", before.max(self.latest_ms));
             return Err(("time-runs-forward", what));
         }
-        self.local_ms = local_ms;
+        self.latest_ms = self.latest_ms.max(local_ms);
         Ok(())
     }
 
-    fn store_time(&mut self, at_ms: u64, asked: &Asked) -> Result<(), Broken> {
+    fn store_time(&mut self, at_ms: u64, local_ms: u64, asked: &Asked) -> Result<(), Broken> {
         // A store without a clock is read by the process's wall clock, which may be set back.
         let slack_ms = self.env.config.max_clock_skew_ms;
         if at_ms.saturating_add(slack_ms) < asked.store_ms {
@@ -120,7 +131,7 @@ impl Properties {
         let slack = i128::from(DRIFT_MS.saturating_add(slack_ms));
         let at = i128::from(at_ms);
         // The store's clock was read between asking and answering.
-        let (low, high) = (at - i128::from(self.local_ms), at - i128::from(asked.local_ms));
+        let (low, high) = (at - i128::from(local_ms), at - i128::from(asked.local_ms));
         if low > self.offset_max.saturating_add(slack) || high < self.offset_min.saturating_sub(slack) {
             let what =
                 format!("the store's clock says {at_ms} ms, which is not between asking and answering by the process's clock");
@@ -175,10 +186,10 @@ impl Properties {
         Ok(())
     }
 
-    fn on_answered(&mut self, line: u64, asked: &Asked, reply: &ReplyRecord) -> Result<(), Broken> {
+    fn on_answered(&mut self, line: u64, local_ms: u64, asked: &Asked, reply: &ReplyRecord) -> Result<(), Broken> {
         match (&asked.io, reply) {
             (IoRecord::Read { keys }, ReplyRecord::Snapshot { at_ms, records }) => {
-                self.store_time(*at_ms, asked)?;
+                self.store_time(*at_ms, local_ms, asked)?;
                 for (key, found) in keys.iter().zip(records) {
                     if let Some(found) = found {
                         self.on_read(key, &found.version, &found.value, asked)?;
@@ -187,7 +198,7 @@ impl Properties {
                 Ok(())
             }
             (IoRecord::Scan { .. }, ReplyRecord::Page { at_ms, entries, .. }) => {
-                self.store_time(*at_ms, asked)?;
+                self.store_time(*at_ms, local_ms, asked)?;
                 entries.iter().try_for_each(|(key, found)| self.on_read(key, &found.version, &found.value, asked))
             }
             (IoRecord::Commit { checks, writes }, ReplyRecord::Committed { version }) => {
