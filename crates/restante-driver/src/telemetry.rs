@@ -92,10 +92,14 @@ impl Telemetry {
                 self.failed.add(1, &[]);
                 self.activities.add(1, &[KeyValue::new("result", "abandoned")]);
             }
-            DeliveryEnd::Settled(Settled::Deferred | Settled::Gone)
-            | DeliveryEnd::LeaseLost
-            | DeliveryEnd::Quarantined
-            | DeliveryEnd::Yielded(_) => self.failed.add(1, &[]),
+            DeliveryEnd::Yielded(failure) => {
+                self.failed.add(1, &[]);
+                // A store that refuses is the operator's to see.
+                tracing::warn!(%entry, %failure, "given up for now: the lease's end brings it back");
+            }
+            DeliveryEnd::Settled(Settled::Deferred | Settled::Gone) | DeliveryEnd::LeaseLost | DeliveryEnd::Quarantined => {
+                self.failed.add(1, &[]);
+            }
         }
         tracing::debug!(%entry, ?end, "claim ended");
     }
