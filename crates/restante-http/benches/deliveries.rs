@@ -6,7 +6,8 @@
 //!
 //! The receiver runs in this process on a thread of its own and answers 202. `ROUNDS` (3), `SENDS` (5000), `PAYLOAD` (1500
 //! bytes), `HOSTS` (50 destinations: ports), `CONCURRENCY` (64), `SLOTS` (128), `RATE` (200) and `SECONDS` (5) come from the
-//! environment.
+//! environment. `JOURNAL` names a file for a journal of the first round (slower): `restante-sim replay --journal` then counts
+//! what each kind of command cost.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use restante_core::Config;
-use restante_driver::{Backlog, Message};
+use restante_driver::{Backlog, Journal, Message};
 use restante_http::HttpSender;
 use restante_kv::{AtomicKv, BoxFuture, Committed, Key, KeyRange, Limits, Mutation, Page, Snapshot, StoreError, Txn};
 use restante_kv_sqlite::SqliteKv;
@@ -230,7 +231,12 @@ async fn round(number: usize) {
         window: setting("WINDOW", 64),
         ..Config::new(86_400_000)
     };
-    let backlog = Backlog::builder(Arc::clone(&store) as _, config, sender).build().unwrap();
+    let builder = Backlog::builder(Arc::clone(&store) as _, config, sender);
+    let builder = match std::env::var_os("JOURNAL") {
+        Some(path) if number == 1 => builder.journal(Journal::create(path.as_ref(), u64::MAX).unwrap()),
+        _ => builder,
+    };
+    let backlog = builder.build().unwrap();
     let payload = setting("PAYLOAD", 1_500);
     let bench = Arc::new(Bench { backlog, store, arrivals, ports, payload, next: AtomicU64::new(0) });
 
