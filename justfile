@@ -44,11 +44,32 @@ check *args="small":
 conformance *args="--store memory":
     cargo run --release -- conformance {{args}}
 
-# Figures of the engine
+# A journal of production, run again
+replay-journal file:
+    cargo run --release -- replay --journal {{file}}
+
+# The program: a worker with an HTTP API, or an operator's command
+restante *args:
+    cargo run --release -p restante -- {{args}}
+
+# A real process, killed again and again while it delivers
+kill seed="1":
+    cargo build -p restante
+    cargo run -p restante-tests --example kill_and_recover {{seed}}
+
+# Figures of the engine and the simulator
 bench:
     cargo bench -p restante-engine --bench small_workload
     cargo bench -p restante-engine --bench decisions
     cargo bench -p restante-engine --bench timeline
+    cargo run --release -p restante-sim --example speed_by_scenario
+
+# Figures of production: accepts, deliveries, the cost of a delivery, the keyed queue
+bench-production:
+    cargo bench -p restante-driver --bench sqlite_accepts
+    cargo bench -p restante-http --bench deliveries
+    cargo bench -p restante-driver --bench claim_cost
+    cargo bench -p restante-keyed-queue --bench throughput
 
 # API documentation
 docs:
