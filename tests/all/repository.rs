@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use restante_engine::Quantifier;
-use restante_sim::{Mutant, PROPERTIES, scenario};
+use restante_sim::campaign::{Planted, Simulated};
+use restante_sim::{Mutant, PROPERTIES, keyed, scenario};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
@@ -122,25 +123,34 @@ fn every_planted_bug_names_a_property_and_a_scenario_that_exist() {
         assert!(PROPERTIES.iter().any(|property| property.name == mutant.property()), "{}", mutant.name());
         assert!(scenario::builtin_names().any(|name| name == mutant.scenario()), "{}", mutant.name());
     }
+    for mutant in keyed::Mutant::ALL {
+        assert!(keyed::PROPERTIES.iter().any(|property| property.name == mutant.property()), "{}", mutant.name());
+    }
 }
 
 #[test]
 fn every_property_that_must_hold_has_a_planted_bug_that_trips_it() {
-    let must_hold = PROPERTIES.iter().filter(|property| property.quantifier != Quantifier::Sometimes);
-    for property in must_hold {
-        assert!(Mutant::ALL.iter().any(|mutant| mutant.property() == property.name), "{}", property.name);
+    for world in Simulated::ALL {
+        for property in world.properties().iter().filter(|property| property.quantifier != Quantifier::Sometimes) {
+            let mut bugs = Planted::all().filter(|planted| planted.simulated() == world);
+            assert!(bugs.any(|planted| planted.property() == property.name), "{}", property.name);
+        }
     }
 }
 
 #[test]
 fn the_invariants_page_says_what_the_code_says() {
     let page = read("docs/invariants.md");
-    for property in PROPERTIES {
-        assert!(page.contains(&format!("`{}`", property.name)), "docs/invariants.md lacks {}", property.name);
-        assert!(page.contains(property.sentence), "docs/invariants.md has another sentence for {}", property.name);
-    }
-    for mutant in Mutant::ALL {
-        assert!(page.contains(&format!("`{}`", mutant.name())), "docs/invariants.md lacks {}", mutant.name());
+    let (backlog, keyed) = page.split_once("\n## The keyed queue\n").expect("the keyed queue has a section");
+    for (world, part) in [(Simulated::Backlog, backlog), (Simulated::Keyed, keyed)] {
+        for property in world.properties() {
+            let row = format!("| `{}` | {} | {} |", property.name, property.quantifier, property.sentence);
+            assert!(part.contains(&row), "docs/invariants.md has no row of its own for {}", property.name);
+        }
+        for planted in Planted::all().filter(|planted| planted.simulated() == world) {
+            let row = format!("| `{}` | {} | `{}` |", planted.name(), planted.sentence(), planted.property());
+            assert!(part.contains(&row), "docs/invariants.md has no row of its own for {}", planted.name());
+        }
     }
 }
 

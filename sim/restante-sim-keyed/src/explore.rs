@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use restante_engine::{Marks, Trace, Violation};
 use restante_keyed_queue::core::QueueTime;
+use serde::{Deserialize, Serialize};
 
 use crate::Mutant;
 use crate::ghost::Place;
@@ -15,7 +16,8 @@ use crate::world::{Step, World};
 ///
 /// Everything may happen at any point: a start, an end of an attempt either way, the end of a backoff, the deadline of a stop;
 /// submissions in their order; cancels, pauses and stops within their counts; resumes without limit.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bound {
     /// Keys of the tasks, in the order of their submission.
     pub tasks: Vec<u32>,
@@ -62,6 +64,14 @@ pub struct Exploration {
 pub struct Retaken {
     /// The violation it led to.
     pub violation: Option<Violation>,
+    /// Chain over everything that happened.
+    pub digest: u128,
+    /// Tasks accepted.
+    pub tasks: u64,
+    /// Tasks that completed.
+    pub completed: u64,
+    /// `sometimes` states reached.
+    pub marks: Marks,
     /// What happened.
     pub trace: Trace,
     /// How many of its moves were possible.
@@ -140,7 +150,17 @@ pub fn retake(bound: &Bound, mutant: Option<Mutant>, schedule: &[String]) -> Ret
             break;
         }
     }
-    Retaken { violation: state.world.found.violation, trace: state.world.trace, moves_taken }
+    let world = state.world;
+    let (digest, counts) = (world.digest.value(), world.core.counts());
+    Retaken {
+        violation: world.found.violation,
+        digest,
+        tasks: counts.submitted,
+        completed: counts.completed,
+        marks: world.found.marks,
+        trace: world.trace,
+        moves_taken,
+    }
 }
 
 impl State {

@@ -56,6 +56,8 @@ mutants! {
         "The end of an attempt of an abandoned task is counted as a completion.";
     PauseOvertaken "pause-overtaken" trips "paused-starts-nothing":
         "An attempt that was handed out before a pause begins after it.";
+    KeyPauseOvertaken "key-pause-overtaken" trips "paused-starts-nothing":
+        "An attempt that was handed out before the pause of its key begins after it.";
     ResumeUntold "resume-untold" trips "startable-starts":
         "The end of a pause does not reach the queue.";
     IdleSwallowed "idle-swallowed" trips "idle-is-told":

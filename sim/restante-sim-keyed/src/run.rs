@@ -32,6 +32,8 @@ pub struct Outcome {
     pub events: u64,
     /// Tasks accepted.
     pub tasks: u64,
+    /// Tasks that completed.
+    pub completed: u64,
     /// Simulated time of the run.
     pub sim_time: SimTime,
     /// `sometimes` states reached.
@@ -87,6 +89,7 @@ pub fn run(seed: u64, options: &RunOptions) -> Outcome {
         digest: world.digest.value(),
         events: run.events,
         tasks: world.core.counts().submitted,
+        completed: world.core.counts().completed,
         sim_time: run.timeline.now(),
         marks: world.found.marks,
         trace: world.trace,

@@ -162,8 +162,11 @@ impl World {
             }
             Step::PauseKey { key } => {
                 self.tell("operator", "pause-key", &format!("k{key}"), format_args!(""));
+                // A start of another key may come after the pause.
+                let overtaken = if is(self, Mutant::KeyPauseOvertaken) { self.core.next_start() } else { None };
                 self.ghost.on_pause_key(key);
                 self.core.pause_key(KeyId::new(key));
+                self.begin(overtaken, begun);
             }
             Step::ResumeKey { key } => {
                 self.tell("operator", "resume-key", &format!("k{key}"), format_args!(""));

@@ -7,6 +7,9 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "cli/keyed.rs"]
+mod keyed;
+
 const SMALL: &str = r#"
 why = "Small, for tests."
 [world]

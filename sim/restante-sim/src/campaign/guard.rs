@@ -8,6 +8,7 @@ use std::sync::Once;
 use restante_engine::{Decider, Digest, FaultCounts, Marks, SimTime, Trace, TraceRow, Violation};
 use thiserror::Error;
 
+use super::{SeedOptions, Workload};
 use crate::scenario::Scenario;
 use crate::{RunOptions, RunResult, World};
 
@@ -40,9 +41,19 @@ pub struct HarnessError {
 ///
 /// [`HarnessError`] when the simulator notices a mistake of its own.
 pub fn run_guarded(scenario: &Scenario, seed: u64, options: &RunOptions) -> Result<RunResult, HarnessError> {
-    caught(|| World::run(scenario, seed, options)).or_else(|panic| {
+    guarded(&scenario.name, seed, options, || World::run(scenario, seed, options))
+}
+
+/// What `run` comes to, which runs `seed` of `name` with `options`.
+pub(super) fn guarded(
+    name: &str,
+    seed: u64,
+    options: &RunOptions,
+    run: impl FnOnce() -> RunResult,
+) -> Result<RunResult, HarnessError> {
+    caught(run).or_else(|panic| {
         let violation = panic.violation(SimTime::ZERO).map_err(|Panic { message, place }| {
-            let scenario = scenario.name.clone();
+            let scenario = name.to_owned();
             HarnessError { scenario, seed, message, place }
         })?;
         Ok(panicked(seed, options, violation, &panic))
@@ -109,7 +120,7 @@ fn message_of(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "a panic without a message".into()).replace('\n', " ")
 }
 
-fn panicked(seed: u64, options: &RunOptions, violation: Violation, Panic { message, place }: &Panic) -> RunResult {
+pub(super) fn panicked(seed: u64, options: &RunOptions, violation: Violation, Panic { message, place }: &Panic) -> RunResult {
     let mut digest = Digest::new();
     digest.u64(seed);
     digest.str(&violation.fingerprint());
@@ -175,19 +186,19 @@ pub enum Difference {
 ///
 /// [`HarnessError`] when a repetition meets one.
 pub fn divergence(
-    scenario: &Scenario,
+    workload: &Workload,
     seed: u64,
-    options: &RunOptions,
+    options: &SeedOptions,
     before: &RunResult,
 ) -> Result<Option<Divergence>, HarnessError> {
-    let again = run_guarded(scenario, seed, options)?;
+    let again = workload.run(seed, options)?;
     if is_same(before, &again) {
         return Ok(None);
     }
-    let traced = RunOptions { trace: true, ..options.clone() };
-    let (one, other) = (run_guarded(scenario, seed, &traced)?, run_guarded(scenario, seed, &traced)?);
+    let traced = SeedOptions { trace: true, ..options.clone() };
+    let (one, other) = (workload.run(seed, &traced)?, workload.run(seed, &traced)?);
     let difference = first_difference(&one.trace, &other.trace);
-    Ok(Some(Divergence { scenario: scenario.name.clone(), seed, first: before.digest, second: again.digest, difference }))
+    Ok(Some(Divergence { scenario: workload.name().to_owned(), seed, first: before.digest, second: again.digest, difference }))
 }
 
 /// Whether the two did the same, as far as one can tell from outside.
@@ -218,8 +229,10 @@ mod tests {
     use restante_engine::{SimTime, Trace, TraceRow};
 
     use super::{
-        Difference, Divergence, HARNESS, Panic, caught, divergence, first_difference, message_of, panicked, run_guarded, short,
+        Difference, Divergence, HARNESS, Panic, SeedOptions, Workload, caught, divergence, first_difference, message_of,
+        panicked, short,
     };
+    use crate::campaign::Target;
     use crate::{RunOptions, scenario};
 
     #[test]
@@ -250,14 +263,17 @@ mod tests {
     fn a_run_that_does_something_else_is_noticed() {
         let text = "why = \"w\"\n[workload]\nproducers = 1\nsends_count = 1";
         let scenario = scenario::parse("small", text).expect("it is a scenario");
-        let options = RunOptions::default();
-        let mut run = run_guarded(&scenario, 3, &options).expect("it runs");
-        assert_eq!(divergence(&scenario, 3, &options, &run), Ok(None));
-        run.digest ^= 1;
-        let found = divergence(&scenario, 3, &options, &run).expect("it runs").expect("it differs");
-        let (first, second) = (run.digest, run.digest ^ 1);
-        let difference = Difference::NotInTrace;
-        assert_eq!(found, Divergence { scenario: "small".into(), seed: 3, first, second, difference });
+        let small = Workload::from(Target { source: "small.toml".into(), text: text.into(), scenario });
+        for (workload, name) in [(small, "small"), (Workload::Keyed, "keyed/small")] {
+            let options = SeedOptions::default();
+            let mut run = workload.run(3, &options).expect("it runs");
+            assert_eq!(divergence(&workload, 3, &options, &run), Ok(None));
+            run.digest ^= 1;
+            let found = divergence(&workload, 3, &options, &run).expect("it runs").expect("it differs");
+            let (first, second) = (run.digest, run.digest ^ 1);
+            let difference = Difference::NotInTrace;
+            assert_eq!(found, Divergence { scenario: name.into(), seed: 3, first, second, difference });
+        }
     }
 
     fn trace(details: &[&str]) -> Trace {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use restante_engine::Violation;
 use serde::Serialize;
 
-use super::{HarnessError, Target, Verdict, map, run_guarded};
+use super::{HarnessError, Planted, SeedOptions, Target, Verdict, Workload, map, run_guarded};
 use crate::{Mutant, RunOptions};
 
 /// Over how many of the first seeds the hit rate is taken.
@@ -46,15 +46,15 @@ impl Hunt {
     }
 }
 
-/// Looks for `mutant` in the seeds 1 to `seeds_max` of `target`, on `jobs` threads. The outcome does not depend on `jobs`.
+/// Looks for `planted` in the seeds 1 to `seeds_max` of `workload`, on `jobs` threads. The outcome does not depend on `jobs`.
 ///
 /// # Errors
 ///
 /// [`HarnessError`] of the first seed that meets one.
-pub fn hunt(target: &Target, mutant: Mutant, seeds_max: u64, jobs: usize) -> Result<Hunt, HarnessError> {
-    let run = |seed: u64, mutant: Option<Mutant>| {
-        let options = RunOptions { mutant, ..RunOptions::default() };
-        run_guarded(&target.scenario, seed, &options).map(|run| run.violation)
+pub fn hunt(workload: &Workload, planted: Planted, seeds_max: u64, jobs: usize) -> Result<Hunt, HarnessError> {
+    let run = |seed: u64, planted: Option<Planted>| {
+        let options = SeedOptions { planted, ..SeedOptions::default() };
+        workload.run(seed, &options).map(|run| run.violation)
     };
     let rated_runs = seeds_max.min(RATED_SEEDS);
     let mut found = Hunt {
@@ -71,9 +71,9 @@ pub fn hunt(target: &Target, mutant: Mutant, seeds_max: u64, jobs: usize) -> Res
     while done < rated_runs || (done < seeds_max && found.caught_at_seed.is_none()) {
         let count = if done < rated_runs { rated_runs - done } else { CHUNK.min(seeds_max - done) };
         let first = done + 1;
-        for (index, violation) in map(jobs, count, |index| run(first + index, Some(mutant))).into_iter().enumerate() {
+        for (index, violation) in map(jobs, count, |index| run(first + index, Some(planted))).into_iter().enumerate() {
             if let Some(violation) = violation? {
-                found.note(mutant, first + index as u64, &violation);
+                found.note(planted, first + index as u64, &violation);
             }
         }
         done += count;
@@ -84,11 +84,11 @@ pub fn hunt(target: &Target, mutant: Mutant, seeds_max: u64, jobs: usize) -> Res
 }
 
 impl Hunt {
-    fn note(&mut self, mutant: Mutant, seed: u64, violation: &Violation) {
+    fn note(&mut self, planted: Planted, seed: u64, violation: &Violation) {
         if self.first_violated.is_none() {
             (self.first_violation_at_seed, self.first_violated) = (Some(seed), Some(violation.property));
         }
-        if self.caught_at_seed.is_none() && violation.property == mutant.property() {
+        if self.caught_at_seed.is_none() && violation.property == planted.property() {
             (self.caught_at_seed, self.fingerprint) = (Some(seed), Some(violation.fingerprint()));
         }
         if seed <= self.rated_runs {

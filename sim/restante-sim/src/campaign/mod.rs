@@ -1,4 +1,5 @@
-//! Campaigns: many seeds over some scenarios, on some threads, with one verdict.
+//! Campaigns: many seeds over some scenarios, on some threads, with one verdict. The workload of the keyed queue counts as a
+//! scenario here: [`Workload`].
 //!
 //! # Contract
 //!
@@ -18,6 +19,7 @@ mod budget;
 mod families;
 mod guard;
 mod hunt;
+mod keyed;
 mod plan;
 mod pool;
 mod run;
@@ -25,15 +27,20 @@ mod sweep;
 mod tally;
 mod vacuity;
 mod verdict;
+mod workload;
+mod worlds;
 
 pub use self::budget::parse_budget;
 pub use self::families::families;
 pub use self::guard::{Difference, Divergence, HarnessError, divergence, run_guarded};
 pub(crate) use self::guard::{Panic, caught};
 pub use self::hunt::{Hunt, InGeneral, RATED_SEEDS, hunt, hunt_in_general};
+pub use self::keyed::{ExplorationPanicked, KEYED, KEYED_WHY, KeyedBound};
 pub use self::plan::{Failure, Outcome, Plan, ScenarioOutcome, Target};
 pub use self::pool::map;
 pub use self::run::{Watch, run};
 pub use self::tally::{FailedSeed, Tally};
 pub use self::vacuity::{JUDGED_RUNS_MIN, Sums, Vacuity, vacuities};
 pub use self::verdict::Verdict;
+pub use self::workload::{SeedOptions, Workload};
+pub use self::worlds::{Planted, Simulated};

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use restante_engine::{Trace, Violation};
 
-use super::{Tally, Vacuity, Verdict};
-use crate::Mutant;
+use super::{Planted, Tally, Vacuity, Verdict, Workload};
 use crate::capsule::Capsule;
 use crate::scenario::Scenario;
 
@@ -23,8 +22,8 @@ pub struct Target {
 /// What to run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// The scenarios.
-    pub targets: Vec<Target>,
+    /// What seeds are run of.
+    pub workloads: Vec<Workload>,
     /// The first seed of each.
     pub first_seed: u64,
     /// How many seeds of each; as many as the time budget allows when not given.
@@ -35,8 +34,8 @@ pub struct Plan {
     pub time_budget: Option<Duration>,
     /// How many failing seeds stop a scenario.
     pub failures_max: u32,
-    /// A planted bug.
-    pub mutant: Option<Mutant>,
+    /// A planted bug, of the world of every workload.
+    pub planted: Option<Planted>,
 }
 
 /// What a campaign came to.
@@ -53,8 +52,8 @@ pub struct Outcome {
 /// What the runs of a scenario came to.
 #[derive(Debug)]
 pub struct ScenarioOutcome {
-    /// The scenario.
-    pub target: Target,
+    /// The workload.
+    pub workload: Workload,
     /// The sums.
     pub tally: Tally,
     /// The violations.

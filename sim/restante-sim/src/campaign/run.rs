@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use super::sweep::{Sweep, is_complete};
-use super::{Failure, Outcome, Plan, ScenarioOutcome, Sums, Tally, Target, pool, vacuities};
-use crate::Mutant;
+use super::{Failure, Outcome, Plan, Planted, ScenarioOutcome, Sums, Tally, Workload, pool, vacuities};
 use crate::capsule::{Capsule, CaptureError};
 
 /// What somebody who waits may want to know.
@@ -12,7 +11,7 @@ pub trait Watch: Sync {
     /// Another run has ended.
     fn on_run(&self);
     /// All runs of a scenario have ended.
-    fn on_scenario(&self, target: &Target, tally: &Tally);
+    fn on_scenario(&self, workload: &Workload, tally: &Tally);
 }
 
 /// Does what `plan` says.
@@ -26,24 +25,24 @@ pub fn run(plan: Plan, watch: &dyn Watch) -> Outcome {
     let runs_needed = plan.seeds_count.unwrap_or(1).max(1);
     let is_finished = !tallies.is_empty() && tallies.iter().all(|tally| tally.is_stopped || tally.runs >= runs_needed);
     let scenarios = plan
-        .targets
+        .workloads
         .into_iter()
         .zip(tallies)
-        .map(|(target, tally)| {
+        .map(|(workload, tally)| {
             if !is_complete(&tally, plan.seeds_count) {
-                watch.on_scenario(&target, &tally);
+                watch.on_scenario(&workload, &tally);
             }
-            conclude(target, tally, plan.mutant)
+            conclude(workload, tally, plan.planted)
         })
         .collect();
     Outcome { scenarios, is_finished, wall }
 }
 
 /// Makes capsules of the failures, or judges runs without any as a set.
-fn conclude(target: Target, mut tally: Tally, mutant: Option<Mutant>) -> ScenarioOutcome {
+fn conclude(workload: Workload, mut tally: Tally, planted: Option<Planted>) -> ScenarioOutcome {
     let mut failures = Vec::new();
     for failed in &tally.failed {
-        match Capsule::capture(&target, failed, mutant) {
+        match Capsule::capture(&workload, failed, planted) {
             Ok((capsule, run, violation)) => {
                 failures.push(Failure { seed: failed.seed, violation, trace: run.trace, capsule });
             }
@@ -52,7 +51,7 @@ fn conclude(target: Target, mut tally: Tally, mutant: Option<Mutant>) -> Scenari
         }
     }
     let is_clean = tally.failed.is_empty() && tally.divergence.is_none() && tally.harness_error.is_none();
-    let vacuities = match mutant {
+    let vacuities = match planted {
         None if is_clean && tally.runs > 0 => {
             let (marks, faults) = (&tally.marks, &tally.faults);
             let sums = Sums {
@@ -63,9 +62,9 @@ fn conclude(target: Target, mut tally: Tally, mutant: Option<Mutant>) -> Scenari
                 marks,
                 faults,
             };
-            vacuities(&target.scenario, sums)
+            vacuities(&workload, sums)
         }
         _ => Vec::new(),
     };
-    ScenarioOutcome { target, tally, failures, vacuities }
+    ScenarioOutcome { workload, tally, failures, vacuities }
 }

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::tally::SeedResult;
-use super::{Plan, Tally, Target, Watch, divergence, run_guarded};
-use crate::RunOptions;
-use crate::scenario::Scenario;
+use super::{Plan, SeedOptions, Tally, Watch, Workload, divergence};
 
 /// One in how many seeds is run twice.
 const CHECKED_EVERY: u64 = 16;
@@ -21,13 +19,13 @@ pub(super) struct Sweep<'p> {
 
 impl<'p> Sweep<'p> {
     pub(super) fn new(plan: &'p Plan) -> Self {
-        let scenario = |target: &Target| {
+        let scenario = |workload: &Workload| {
             // Whoever plants a bug by hand wants to see it: then no violation is an expected one.
-            let expected = target.scenario.expect.violation.clone().filter(|_| plan.mutant.is_none());
+            let expected = workload.expected().filter(|_| plan.planted.is_none()).map(str::to_owned);
             let tally = Tally::new(plan.first_seed, plan.failures_max, expected);
             (AtomicBool::new(false), Mutex::new(tally))
         };
-        Self { plan, cursor: AtomicU64::new(0), scenarios: plan.targets.iter().map(scenario).collect() }
+        Self { plan, cursor: AtomicU64::new(0), scenarios: plan.workloads.iter().map(scenario).collect() }
     }
 
     /// The next scenario and index of its seed; nothing when all is taken or the time is over.
@@ -59,10 +57,10 @@ impl<'p> Sweep<'p> {
     }
 
     pub(super) fn run_one(&self, scenario: usize, index: u64, watch: &dyn Watch) {
-        let target = &self.plan.targets[scenario];
+        let workload = &self.plan.workloads[scenario];
         let seed = self.plan.first_seed.wrapping_add(index);
-        let options = RunOptions { mutant: self.plan.mutant, ..RunOptions::default() };
-        let result = run_checked(&target.scenario, seed, &options, index.is_multiple_of(CHECKED_EVERY));
+        let options = SeedOptions { planted: self.plan.planted, ..SeedOptions::default() };
+        let result = run_checked(workload, seed, &options, index.is_multiple_of(CHECKED_EVERY));
         watch.on_run();
         let (is_stopped, tally) = &self.scenarios[scenario];
         let mut tally = tally.lock().expect("no worker panics while it holds a tally");
@@ -70,7 +68,7 @@ impl<'p> Sweep<'p> {
         tally.add(index, result);
         is_stopped.store(tally.is_stopped, Ordering::Relaxed);
         if !was_complete && is_complete(&tally, self.plan.seeds_count) {
-            watch.on_scenario(target, &tally);
+            watch.on_scenario(workload, &tally);
         }
     }
 
@@ -80,12 +78,12 @@ impl<'p> Sweep<'p> {
     }
 }
 
-fn run_checked(scenario: &Scenario, seed: u64, options: &RunOptions, is_checked: bool) -> SeedResult {
-    let run = match run_guarded(scenario, seed, options) {
+fn run_checked(workload: &Workload, seed: u64, options: &SeedOptions, is_checked: bool) -> SeedResult {
+    let run = match workload.run(seed, options) {
         Ok(run) => run,
         Err(error) => return SeedResult::Harness(Box::new(error)),
     };
-    let repeated = if is_checked { divergence(scenario, seed, options, &run) } else { Ok(None) };
+    let repeated = if is_checked { divergence(workload, seed, options, &run) } else { Ok(None) };
     match repeated {
         Ok(None) => SeedResult::Ran(run.into()),
         Ok(Some(divergence)) => SeedResult::Diverged(Box::new(divergence)),

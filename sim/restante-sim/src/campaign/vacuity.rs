@@ -4,7 +4,9 @@ use std::fmt;
 
 use restante_engine::{FaultCounts, Marks};
 
+use super::Workload;
 use super::families::families;
+use crate::keyed;
 use crate::scenario::Scenario;
 
 /// The fewest runs of a scenario that are judged as a set.
@@ -17,6 +19,8 @@ pub enum Vacuity {
     NoEvents,
     /// Nothing was delivered.
     NoDeliveries,
+    /// No task of the keyed queue completed.
+    NoCompletions,
     /// The scenario enables a fault family that no run asked for.
     NeverRequested(String),
     /// Faults of a family were asked for, and never happened to anybody.
@@ -32,6 +36,7 @@ impl fmt::Display for Vacuity {
         match self {
             Self::NoEvents => f.write_str("no event ever happened"),
             Self::NoDeliveries => f.write_str("nothing was ever delivered"),
+            Self::NoCompletions => f.write_str("no task ever completed"),
             Self::NeverRequested(family) => write!(f, "the fault {family} is enabled and was never asked for"),
             Self::NeverDelivered(family) => write!(f, "the fault {family} was asked for and never happened to anybody"),
             Self::NeverViolated(property) => write!(f, "{property} was to be violated by the planted bug, and no run did"),
@@ -47,7 +52,7 @@ pub struct Sums<'t> {
     pub runs: u64,
     /// Their events.
     pub events: u64,
-    /// Their deliveries.
+    /// Their deliveries, or tasks that completed.
     pub delivered: u64,
     /// How many violated the property that the scenario expects to see violated.
     pub expected: u64,
@@ -58,13 +63,20 @@ pub struct Sums<'t> {
 }
 
 /// What the runs did not prove. Fewer than [`JUDGED_RUNS_MIN`] are judged only for having done anything.
-pub fn vacuities(scenario: &Scenario, sums: Sums<'_>) -> Vec<Vacuity> {
+pub fn vacuities(workload: &Workload, sums: Sums<'_>) -> Vec<Vacuity> {
     if sums.runs == 0 || sums.events == 0 {
         return vec![Vacuity::NoEvents];
     }
     if sums.runs < JUDGED_RUNS_MIN {
         return Vec::new();
     }
+    match workload {
+        Workload::Backlog(target) => of_scenario(&target.scenario, sums),
+        Workload::Keyed => of_keyed(sums),
+    }
+}
+
+fn of_scenario(scenario: &Scenario, sums: Sums<'_>) -> Vec<Vacuity> {
     if let Some(property) = &scenario.expect.violation {
         // Such runs end at their violation: what they would have reached after it is nobody's concern.
         return if sums.expected == 0 { vec![Vacuity::NeverViolated(property.clone())] } else { Vec::new() };
@@ -84,17 +96,33 @@ pub fn vacuities(scenario: &Scenario, sums: Sums<'_>) -> Vec<Vacuity> {
     found
 }
 
+/// Too rare for the fewest runs that are judged: one set in fifty would not reach it.
+const KEYED_RARE: &str = "cancel-came-too-late";
+
+/// The keyed queue's workload has to reach every state that is not rare.
+fn of_keyed(sums: Sums<'_>) -> Vec<Vacuity> {
+    let none = (sums.delivered == 0).then_some(Vacuity::NoCompletions);
+    let missing = sums.marks.missing(keyed::PROPERTIES).filter(|property| property.name != KEYED_RARE);
+    let missing = missing.map(|property| Vacuity::NeverReached(property.name.to_owned()));
+    none.into_iter().chain(missing).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use restante_engine::{FaultCounts, Marks};
 
-    use super::{JUDGED_RUNS_MIN, Sums, Vacuity, vacuities};
+    use super::{JUDGED_RUNS_MIN, Sums, Vacuity, Workload, vacuities};
+    use crate::campaign::Target;
     use crate::scenario;
+
+    fn workload(text: &str) -> Workload {
+        let scenario = scenario::parse("test", text).expect("it is a scenario");
+        Target { source: "test".into(), text: text.into(), scenario }.into()
+    }
 
     fn judge(runs: u64, events: u64, delivered: u64, faults: &FaultCounts, marks: &Marks) -> Vec<Vacuity> {
         let text = "why = \"test\"\n[faults.network]\nlost_request = \"1%\"\n[expect]\nsometimes = [\"posted-twice\"]";
-        let scenario = scenario::parse("test", text).expect("it is a scenario");
-        vacuities(&scenario, Sums { runs, events, delivered, expected: 0, marks, faults })
+        vacuities(&workload(text), Sums { runs, events, delivered, expected: 0, marks, faults })
     }
 
     #[test]
@@ -116,11 +144,11 @@ mod tests {
     #[test]
     fn a_planted_bug_that_nothing_finds_is_vacuous() {
         let text = "why = \"test\"\nplanted = \"panics\"\n[expect]\nviolation = \"does-not-panic\"";
-        let scenario = scenario::parse("test", text).expect("it is a scenario");
+        let workload = workload(text);
         let (faults, marks) = (FaultCounts::new(), Marks::new());
         let sums = |expected| Sums { runs: 50, events: 9, delivered: 9, expected, marks: &marks, faults: &faults };
-        assert_eq!(vacuities(&scenario, sums(0)), [Vacuity::NeverViolated("does-not-panic".into())]);
-        assert_eq!(vacuities(&scenario, sums(1)), []);
+        assert_eq!(vacuities(&workload, sums(0)), [Vacuity::NeverViolated("does-not-panic".into())]);
+        assert_eq!(vacuities(&workload, sums(1)), []);
     }
 
     #[test]
@@ -129,5 +157,19 @@ mod tests {
         assert_eq!(judge(JUDGED_RUNS_MIN - 1, 9, 0, &faults, &marks), []);
         assert_eq!(judge(1, 0, 0, &faults, &marks), [Vacuity::NoEvents]);
         assert_eq!(judge(0, 0, 0, &faults, &marks), [Vacuity::NoEvents]);
+    }
+
+    #[test]
+    fn the_keyed_queue_has_to_reach_its_states() {
+        let (faults, marks) = (FaultCounts::new(), Marks::new());
+        let judge = |runs| {
+            let sums = Sums { runs, events: 9, delivered: 0, expected: 0, marks: &marks, faults: &faults };
+            vacuities(&Workload::Keyed, sums)
+        };
+        assert_eq!(judge(JUDGED_RUNS_MIN - 1), []);
+        let found = judge(JUDGED_RUNS_MIN);
+        assert!(found.contains(&Vacuity::NoCompletions), "{found:?}");
+        assert!(found.contains(&Vacuity::NeverReached("width-was-full".into())), "{found:?}");
+        assert!(!found.contains(&Vacuity::NeverReached(super::KEYED_RARE.into())), "{found:?}");
     }
 }

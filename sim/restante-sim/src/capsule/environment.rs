@@ -5,8 +5,7 @@ use std::fmt;
 use restante_engine::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::PROPERTIES;
-use crate::campaign::families;
+use crate::campaign::{Simulated, families};
 use crate::scenario::Faults;
 
 /// What a run depends on besides its capsule. Two runs in the same environment do the same.
@@ -31,7 +30,7 @@ impl Environment {
     /// The environment of this process.
     pub fn current() -> Self {
         let mut names = Digest::new();
-        PROPERTIES.iter().for_each(|property| names.str(property.name));
+        Simulated::ALL.into_iter().flat_map(Simulated::properties).for_each(|property| names.str(property.name));
         families(&Faults::default()).iter().for_each(|(family, _)| names.str(family));
         Self {
             version: env!("CARGO_PKG_VERSION").into(),

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::Environment;
-use crate::campaign::{Difference, Divergence, FailedSeed, HarnessError, Target, divergence, run_guarded};
+use super::{Environment, Origin};
+use crate::RunResult;
+use crate::campaign::{Difference, Divergence, FailedSeed, HarnessError, Planted, SeedOptions, Simulated, Workload, divergence};
 use crate::explore::ScheduledMove;
-use crate::{Mutant, PROPERTIES, RunOptions, RunResult};
 
 /// Name of the schema; a number follows.
 const SCHEMA_NAME: &str = "restante-capsule/";
@@ -24,9 +24,12 @@ const SCHEMA_NUMBER: u32 = 1;
 pub struct Capsule {
     /// `restante-capsule/1`.
     pub schema: String,
-    /// Name of the scenario.
+    /// The world; not written if it is the backlog's.
+    #[serde(default, skip_serializing_if = "Simulated::is_backlog")]
+    pub world: Simulated,
+    /// Name of the scenario, or of the keyed queue's workload or bound.
     pub scenario: String,
-    /// Text of the scenario.
+    /// Text of the scenario, or of the keyed queue's bound.
     pub scenario_text: String,
     /// The seed.
     pub seed: u64,
@@ -131,35 +134,37 @@ impl Capsule {
     ///
     /// [`CaptureError::Diverged`] when it does something else this time.
     pub fn capture(
-        target: &Target,
+        workload: impl Into<Workload>,
         failed: &FailedSeed,
-        mutant: Option<Mutant>,
+        planted: Option<impl Into<Planted>>,
     ) -> Result<(Self, RunResult, Violation), CaptureError> {
         let harness = |error| CaptureError::Harness(Box::new(error));
-        let options = RunOptions { mutant, trace: true, record: true, ..RunOptions::default() };
-        let run = run_guarded(&target.scenario, failed.seed, &options).map_err(harness)?;
+        let (workload, planted) = (workload.into(), planted.map(Into::into));
+        let options = SeedOptions { planted, trace: true, record: true, ..SeedOptions::default() };
+        let run = workload.run(failed.seed, &options).map_err(harness)?;
         let violation = match &run.violation {
             Some(violation) if violation.fingerprint() == failed.fingerprint && run.digest == failed.digest => violation.clone(),
             _ => {
                 // The first run is only known by its digest; a comparison of later ones may show where they part.
-                let found = divergence(&target.scenario, failed.seed, &options, &run).map_err(harness)?;
+                let found = divergence(&workload, failed.seed, &options, &run).map_err(harness)?;
                 let difference = found.map_or(Difference::NotInTrace, |found| found.difference);
-                let (scenario, seed) = (target.scenario.name.clone(), failed.seed);
+                let (scenario, seed) = (workload.name().to_owned(), failed.seed);
                 let divergence = Divergence { scenario, seed, first: failed.digest, second: run.digest, difference };
                 return Err(CaptureError::Diverged(Box::new(divergence)));
             }
         };
-        Ok((Self::of(target, failed.seed, mutant, &run, &violation), run, violation))
+        Ok((Self::of((&workload).into(), failed.seed, planted, &run, &violation), run, violation))
     }
 
-    fn of(target: &Target, seed: u64, mutant: Option<Mutant>, run: &RunResult, violation: &Violation) -> Self {
+    fn of(origin: Origin, seed: u64, planted: Option<Planted>, run: &RunResult, violation: &Violation) -> Self {
         Self {
             schema: format!("{SCHEMA_NAME}{SCHEMA_NUMBER}"),
-            scenario: target.scenario.name.clone(),
-            scenario_text: target.text.clone(),
+            world: origin.world,
+            scenario: origin.name,
+            scenario_text: origin.text,
             seed,
             tape: Tape::new(),
-            mutant: mutant.map(|mutant| mutant.name().to_owned()),
+            mutant: planted.map(|planted| planted.name().to_owned()),
             environment: Environment::current(),
             failure: FailureNote::of(violation),
             digest: format!("{:032x}", run.digest),
@@ -171,19 +176,20 @@ impl Capsule {
 
     /// The capsule of a violation that an exploration found; `run` is its schedule taken again.
     pub fn of_schedule(
-        target: &Target,
-        mutant: Option<Mutant>,
+        bound: impl Into<Origin>,
+        planted: Option<impl Into<Planted>>,
         schedule: Vec<ScheduledMove>,
         run: &RunResult,
         violation: &Violation,
     ) -> Self {
-        Self { schedule, ..Self::of(target, 0, mutant, run, violation) }
+        Self { schedule, ..Self::of(bound.into(), 0, planted.map(Into::into), run, violation) }
     }
 
     /// The capsule of another run of its seed, with another scenario text and tape.
     pub(crate) fn with_run(&self, scenario_text: String, tape: Tape, run: &RunResult, violation: &Violation) -> Self {
         Self {
             schema: self.schema.clone(),
+            world: self.world,
             scenario: self.scenario.clone(),
             scenario_text,
             seed: self.seed,
@@ -263,5 +269,6 @@ impl Capsule {
 
 /// What the property promises.
 pub fn sentence_of(property: &str) -> &'static str {
-    PROPERTIES.iter().find(|known| known.name == property).map_or("", |known| known.sentence)
+    let mut known = Simulated::ALL.into_iter().flat_map(Simulated::properties);
+    known.find(|known| known.name == property).map_or("", |known| known.sentence)
 }

@@ -4,10 +4,10 @@ use restante_engine::{Match, Violation};
 use thiserror::Error;
 
 use super::{Capsule, Environment};
-use crate::campaign::{HarnessError, Verdict, run_guarded};
+use crate::RunResult;
+use crate::campaign::{HarnessError, KeyedBound, Planted, SeedOptions, Simulated, Target, Verdict, Workload};
 use crate::explore::{ExploreError, Retaken, retake};
 use crate::scenario::{self, ScenarioError};
-use crate::{Mutant, RunOptions, RunResult};
 
 /// What became of a capsule's violation.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +56,9 @@ pub enum ReplayError {
     /// This version does not read its scenario.
     #[error("the capsule's scenario is not one for this version: {0}")]
     Scenario(#[from] ScenarioError),
+    /// This version does not read its bound.
+    #[error("the capsule's bound is not one for this version: {0}")]
+    Bound(String),
     /// This version does not have its planted bug.
     #[error("the capsule's planted bug {0} does not exist in this version; `restante-sim list` shows those that do")]
     Mutant(String),
@@ -71,7 +74,7 @@ impl ReplayError {
     /// The verdict it stands for.
     pub fn verdict(&self) -> Verdict {
         match self {
-            Self::Scenario(_) | Self::Mutant(_) => Verdict::Stale,
+            Self::Scenario(_) | Self::Bound(_) | Self::Mutant(_) => Verdict::Stale,
             Self::Harness(_) | Self::Explore(_) => Verdict::Harness,
         }
     }
@@ -83,17 +86,15 @@ impl ReplayError {
 ///
 /// [`ReplayError`]
 pub fn replay(capsule: &Capsule) -> Result<Replayed, ReplayError> {
-    let scenario = scenario::parse(&capsule.scenario, &capsule.scenario_text)?;
-    let by_name = |name: &String| Mutant::by_name(name).ok_or_else(|| ReplayError::Mutant(name.clone()));
-    let mutant = capsule.mutant.as_ref().map(by_name).transpose()?;
-    let options = RunOptions { tape: capsule.tape.clone(), mutant, trace: true, record: true, ..RunOptions::default() };
+    let planted = planted_of(capsule)?;
     let environment_differences = capsule.environment.differences(&Environment::current());
     let (run, decisions) = if capsule.schedule.is_empty() {
-        let run = run_guarded(&scenario, capsule.seed, &options)?;
+        let options = SeedOptions { tape: capsule.tape.clone(), planted, trace: true, record: true };
+        let run = workload_of(capsule)?.run(capsule.seed, &options)?;
         let decisions = run.log.compare(&capsule.decisions);
         (run, decisions)
     } else {
-        let Retaken { run, moves_taken, first_difference } = retake(&scenario, mutant, &capsule.schedule)?;
+        let Retaken { run, moves_taken, first_difference } = retaken(capsule, planted)?;
         let recorded = capsule.schedule.len();
         (run, Match { matched: moves_taken, recorded, made: moves_taken, first_difference })
     };
@@ -111,5 +112,35 @@ pub fn replay(capsule: &Capsule) -> Result<Replayed, ReplayError> {
         is_digest_same: format!("{:032x}", run.digest) == capsule.digest,
         environment_differences,
         run,
+    })
+}
+
+/// The planted bug, which has to be one of the capsule's world.
+fn planted_of(capsule: &Capsule) -> Result<Option<Planted>, ReplayError> {
+    let by_name = |name: &String| {
+        let planted = Planted::by_name(name).filter(|planted| planted.simulated() == capsule.world);
+        planted.ok_or_else(|| ReplayError::Mutant(name.clone()))
+    };
+    capsule.mutant.as_ref().map(by_name).transpose()
+}
+
+fn workload_of(capsule: &Capsule) -> Result<Workload, ReplayError> {
+    Ok(match capsule.world {
+        Simulated::Backlog => {
+            let scenario = scenario::parse(&capsule.scenario, &capsule.scenario_text)?;
+            Target { source: capsule.scenario.clone(), text: capsule.scenario_text.clone(), scenario }.into()
+        }
+        Simulated::Keyed => Workload::Keyed,
+    })
+}
+
+fn retaken(capsule: &Capsule, planted: Option<Planted>) -> Result<Retaken, ReplayError> {
+    let (name, text) = (&capsule.scenario, &capsule.scenario_text);
+    Ok(match capsule.world {
+        Simulated::Backlog => retake(&scenario::parse(name, text)?, planted.and_then(Planted::of_backlog), &capsule.schedule)?,
+        Simulated::Keyed => {
+            let bound = KeyedBound::parse(name, text).map_err(ReplayError::Bound)?;
+            bound.retake(planted.and_then(Planted::of_keyed), &capsule.schedule)
+        }
     })
 }

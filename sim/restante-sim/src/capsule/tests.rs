@@ -4,12 +4,14 @@ use restante_engine::{SimTime, TapeEntry};
 use serde_json::{Value, json};
 
 use super::{Capsule, CapsuleError, Environment, FailureNote, Replay, ReplayError, replay};
+use crate::campaign::{KeyedBound, Simulated};
 
 const TEXT: &str = "why = \"test\"\n[workload]\nsends_count = 2\nproducers = 1";
 
 fn capsule() -> Capsule {
     Capsule {
         schema: "restante-capsule/1".into(),
+        world: Simulated::Backlog,
         scenario: "smoke/test".into(),
         scenario_text: TEXT.into(),
         seed: u64::MAX,
@@ -97,4 +99,28 @@ fn a_violation_that_does_not_come_back_is_stale_or_vanished() {
     unknown.mutant = None;
     unknown.scenario_text = "why = \"w\"\nno_such = 1".into();
     assert!(matches!(replay(&unknown), Err(ReplayError::Scenario(_))));
+}
+
+#[test]
+fn a_capsule_of_the_keyed_queue_says_so_and_one_of_the_backlog_as_ever_says_nothing() {
+    assert!(!capsule().to_json().contains("\"world\""));
+    let keyed = Capsule { world: Simulated::Keyed, scenario: "keyed/small".into(), scenario_text: String::new(), ..capsule() };
+    assert_eq!(read(&keyed.to_json()).expect("it reads what it writes"), keyed);
+    assert_eq!(replay(&keyed).expect("it runs").replay, Replay::Vanished);
+    // A planted bug of one world is none of the other.
+    let strange = Capsule { mutant: Some("fence-restarts".into()), ..keyed.clone() };
+    assert!(matches!(replay(&strange), Err(ReplayError::Mutant(_))));
+    let strange = Capsule { mutant: Some("successor-first".into()), ..capsule() };
+    assert!(matches!(replay(&strange), Err(ReplayError::Mutant(_))));
+    // A schedule needs the bound that it is of.
+    let scheduled = |text: String, name: &str| Capsule {
+        scenario_text: text,
+        schedule: vec![serde_json::from_value(json!({ "name": name })).expect("a move")],
+        ..keyed.clone()
+    };
+    let [bound, _] = KeyedBound::all();
+    assert!(matches!(replay(&scheduled(String::new(), "start")), Err(ReplayError::Bound(_))));
+    let taken = |name: &str| replay(&scheduled(bound.text(), name)).expect("it runs").decisions;
+    assert_eq!((taken("submit k0").matched, taken("submit k0").first_difference), (1, None));
+    assert_eq!(taken("start").first_difference.as_deref(), Some("move 1, start: not possible here"));
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use restante_sim::Mutant;
-use restante_sim::campaign::parse_budget;
+use restante_sim::campaign::{Planted, parse_budget};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 pass, 1 property violated, 2 usage, 3 nondeterminism, 4 harness error, 5 vacuous,
@@ -24,7 +23,7 @@ Exit codes: 0 every planted bug was caught, 1 one was not, or fewer than two thi
 const CONFORMANCE_EXIT_CODES: &str =
     "Exit codes: 0 all passed, 1 a check failed, 2 usage, 4 the store could not be opened, 5 nothing but skipped checks.";
 
-/// Run the delivery backlog under simulation; without a command, `run` over every scenario
+/// Run the delivery backlog and the keyed queue under simulation; without a command, `run` over every scenario
 #[derive(Debug, Parser)]
 #[command(name = "restante-sim", version, after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
 pub(super) struct Cli {
@@ -60,7 +59,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// Names (`smoke/plain`), folders (`faults`) or paths of scenario files [default: all that come with the command, without `check`]
+    /// Names (`smoke/plain`, `keyed/small`), folders (`faults`, `keyed`) or paths of scenario files [default: all that come with the command, without `check`]
     #[arg(value_name = "SCENARIO")]
     pub(super) scenarios: Vec<String>,
     #[command(flatten)]
@@ -89,7 +88,7 @@ pub(super) struct RunFlags {
     pub(super) out: PathBuf,
     /// Plant this bug; without SCENARIO, in its own scenario [default: what a negative scenario plants]
     #[arg(long, value_name = "NAME", value_parser = mutant_names(), hide_possible_values = true)]
-    pub(super) mutant: Option<Mutant>,
+    pub(super) mutant: Option<Planted>,
     /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,
@@ -97,7 +96,7 @@ pub(super) struct RunFlags {
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// Path of a capsule; with --seed, name or path of a scenario [default: none, with --journal]
+    /// Path of a capsule; with --seed, name or path of a scenario, or `keyed/small` [default: none, with --journal]
     #[arg(value_name = "CAPSULE|SCENARIO", required_unless_present = "journal")]
     pub(super) target: Option<String>,
     /// Replay what a process in production recorded, instead of a capsule [default: none]
@@ -108,7 +107,7 @@ pub(super) struct ReplayArgs {
     pub(super) seed: Option<u64>,
     /// Plant this bug [default: what a negative scenario plants]
     #[arg(long, value_name = "NAME", requires = "seed", value_parser = mutant_names(), hide_possible_values = true)]
-    pub(super) mutant: Option<Mutant>,
+    pub(super) mutant: Option<Planted>,
     /// Print every row of the trace
     #[arg(long)]
     pub(super) trace: bool,
@@ -138,22 +137,22 @@ pub(super) struct ShrinkArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// A bound: a scenario of the folder `check` (its folder may be left out), or the path of a scenario file
+    /// A bound: a scenario of the folder `check` (its folder may be left out), the path of a scenario file, or `keyed`
     #[arg(value_name = "BOUND", default_value = "backlog")]
     pub(super) bound: String,
     /// Most states to visit
     #[arg(long, value_name = "N", default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) states_max: u64,
-    /// Take states that differ only in which worker does what for different ones
+    /// Take states that differ only in which worker does what for different ones; of no effect on bounds of the keyed queue
     #[arg(long)]
     pub(super) no_symmetry: bool,
     /// Explore with this planted bug [default: none]
     #[arg(long, value_name = "NAME", value_parser = mutant_names(), hide_possible_values = true)]
-    pub(super) mutant: Option<Mutant>,
+    pub(super) mutant: Option<Planted>,
     /// Folder for a capsule
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub(super) out: PathBuf,
-    /// Threads [default: as many as there are processors; 1 with --mutant]
+    /// Threads; a bound of the keyed queue takes one [default: as many as there are processors; 1 with --mutant]
     #[arg(long, short, value_name = "J")]
     pub(super) jobs: Option<NonZeroUsize>,
     /// Print the results as one JSON document
@@ -165,7 +164,7 @@ pub(super) struct CheckArgs {
 pub(super) struct MutantsArgs {
     /// Only these planted bugs [default: all]
     #[arg(value_name = "NAME", value_parser = mutant_names(), hide_possible_values = true)]
-    pub(super) names: Vec<Mutant>,
+    pub(super) names: Vec<Planted>,
     /// Most seeds to look for each in, of each scenario
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) seeds: u64,
@@ -184,9 +183,9 @@ pub(super) struct ListArgs {
     pub(super) json: bool,
 }
 
-fn mutant_names() -> impl TypedValueParser<Value = Mutant> {
-    PossibleValuesParser::new(Mutant::ALL.iter().map(|mutant| mutant.name()))
-        .map(|name| Mutant::by_name(&name).expect("only names of planted bugs are possible"))
+fn mutant_names() -> impl TypedValueParser<Value = Planted> {
+    PossibleValuesParser::new(Planted::all().map(Planted::name))
+        .map(|name| Planted::by_name(&name).expect("only names of planted bugs are possible"))
 }
 
 /// The number of threads to use.

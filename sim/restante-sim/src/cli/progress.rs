@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use restante_sim::campaign::{Tally, Target, Watch};
+use restante_sim::campaign::{Tally, Watch, Workload};
 
 use super::output::note;
 
@@ -53,7 +53,7 @@ impl Watch for Progress {
         }
     }
 
-    fn on_scenario(&self, target: &Target, tally: &Tally) {
+    fn on_scenario(&self, workload: &Workload, tally: &Tally) {
         let found = match (&tally.harness_error, &tally.divergence, tally.failed.len()) {
             (Some(_), ..) => "harness error".to_owned(),
             (None, Some(_), _) => "nondeterminism".to_owned(),
@@ -66,7 +66,7 @@ impl Watch for Progress {
             },
             (None, None, count) => format!("{count} failing"),
         };
-        let line = format!("{}: {} runs, {found}", target.source, tally.runs);
+        let line = format!("{}: {} runs, {found}", workload.source(), tally.runs);
         match &self.bar {
             Some(bar) => bar.set_message(line),
             None => note(&line),

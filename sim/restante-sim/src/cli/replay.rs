@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use restante_journal::ReadError;
-use restante_sim::campaign::{Verdict, run_guarded};
+use restante_sim::campaign::{Planted, SeedOptions, Verdict};
 use restante_sim::capsule::{self, Capsule, CapsuleError};
-use restante_sim::{Mutant, RunOptions, RunResult, journal};
+use restante_sim::{RunResult, journal};
 
 use super::Failed;
 use super::args::ReplayArgs;
 use super::output::Output;
-use super::targets::target;
+use super::targets::{fits, workload};
 use crate::report::{JournalReplayReport, ReplayReport};
 
 pub(super) fn replay(args: &ReplayArgs, output: &mut Output) -> Result<Verdict, Failed> {
@@ -37,11 +37,12 @@ fn replay_journal(path: &Path, json: bool, output: &mut Output) -> Result<Verdic
 }
 
 fn replay_seed(args: &ReplayArgs, name: &str, seed: u64, output: &mut Output) -> Result<Verdict, Failed> {
-    let target = target(name.to_owned())?;
-    let options = RunOptions { mutant: args.mutant, trace: args.trace, ..RunOptions::default() };
-    let run = run_guarded(&target.scenario, seed, &options)
-        .map_err(|error| Failed { verdict: Verdict::Harness, message: error.to_string() })?;
-    let report = ReplayReport::of_seed(&target.source, seed, args.mutant.map(Mutant::name), &run, args.trace && args.json);
+    let workload = workload(name.to_owned())?;
+    fits(args.mutant, &workload)?;
+    let options = SeedOptions { planted: args.mutant, trace: args.trace, ..SeedOptions::default() };
+    let run = workload.run(seed, &options).map_err(|error| Failed { verdict: Verdict::Harness, message: error.to_string() })?;
+    let (world, source) = (workload.simulated(), workload.source());
+    let report = ReplayReport::of_seed(world, source, seed, args.mutant.map(Planted::name), &run, args.trace && args.json);
     show(args, &report, &run, output);
     Ok(if run.violation.is_some() { Verdict::Violated } else { Verdict::Pass })
 }

@@ -1,13 +1,13 @@
 //! `run`: a campaign.
 
-use restante_sim::campaign::{self, Outcome, Plan, Verdict};
+use restante_sim::campaign::{self, KEYED, Outcome, Plan, Verdict};
 use restante_sim::scenario;
 
 use super::Failed;
 use super::args::{RunArgs, RunFlags, jobs};
 use super::output::{Output, complain, note};
 use super::progress::Progress;
-use super::targets::targets;
+use super::targets::{fits, workloads};
 use crate::report::{self, Written};
 
 /// Seeds of each scenario when nothing else is said.
@@ -18,15 +18,15 @@ const SEEDS_WITH_MUTANT: u64 = 1_000;
 pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<Verdict, Failed> {
     let plan = plan(args)?;
     let is_over_time = plan.time_budget.is_some() && plan.seeds_count.is_none();
-    let runs = plan.seeds_count.map(|count| count.saturating_mul(plan.targets.len() as u64));
-    let mutant = plan.mutant;
+    let runs = plan.seeds_count.map(|count| count.saturating_mul(plan.workloads.len() as u64));
+    let planted = plan.planted;
     let progress = Progress::new(runs);
     let outcome = campaign::run(plan, &progress);
     progress.end();
     let written = write_capsules(&args.flags, &outcome);
     let is_unwritten = written.iter().any(|written| matches!(written, Written::Not { .. }));
     let verdict = outcome.verdict().worst(if is_unwritten { Verdict::Harness } else { Verdict::Pass });
-    let report = report::RunReport::new(&outcome, &written, mutant, verdict);
+    let report = report::RunReport::new(&outcome, &written, planted, verdict);
     if args.flags.json {
         output.json(&report);
     } else {
@@ -38,11 +38,12 @@ pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<Verdict, Failed
 
 fn plan(args: &RunArgs) -> Result<Plan, Failed> {
     let flags = &args.flags;
-    let targets = match (args.scenarios.is_empty(), flags.mutant) {
-        (true, Some(mutant)) => targets([mutant.scenario()])?,
-        (true, None) => targets(scenario::suite_names())?,
-        (false, _) => targets(args.scenarios.iter().map(String::as_str))?,
+    let workloads = match (args.scenarios.is_empty(), flags.mutant) {
+        (true, Some(planted)) => workloads([planted.workload()])?,
+        (true, None) => workloads(scenario::suite_names().chain([KEYED]))?,
+        (false, _) => workloads(args.scenarios.iter().map(String::as_str))?,
     };
+    workloads.iter().try_for_each(|workload| fits(flags.mutant, workload))?;
     let default = match (flags.seed, flags.mutant, flags.time_budget) {
         (_, _, Some(_)) => None,
         (Some(_), ..) => Some(1),
@@ -57,13 +58,13 @@ fn plan(args: &RunArgs) -> Result<Plan, Failed> {
         )));
     }
     Ok(Plan {
-        targets,
+        workloads,
         first_seed,
         seeds_count,
         jobs: jobs(flags.jobs),
         time_budget: flags.time_budget,
         failures_max: flags.max_failures,
-        mutant: flags.mutant,
+        planted: flags.mutant,
     })
 }
 

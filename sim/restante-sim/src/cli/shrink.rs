@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use restante_sim::campaign::Verdict;
+use restante_sim::campaign::{Simulated, Verdict};
 use restante_sim::shrink::{self, Limits, ShrinkError, Shrunk};
 
 use super::Failed;
@@ -15,6 +15,10 @@ use crate::report::{ReplayReport, ShrinkReport, Written};
 
 pub(super) fn shrink(args: &ShrinkArgs, output: &mut Output) -> Result<Verdict, Failed> {
     let capsule = read_capsule(&args.capsule)?;
+    if capsule.world != Simulated::Backlog {
+        let why = "a capsule of the keyed queue, whose workload has nothing to leave out; `check keyed` finds shortest schedules";
+        return Err(Failed::usage(format!("{}: {why}", args.capsule)));
+    }
     let began_at = Instant::now();
     let progress = Progress::new(None);
     let limits = Limits { time_budget: Some(args.time_budget), jobs: jobs(args.jobs) };

@@ -13,7 +13,7 @@ mod text;
 
 use std::path::PathBuf;
 
-pub(crate) use check::CheckReport;
+pub(crate) use check::{CheckReport, ChecksReport, Symmetry, check_text};
 pub(crate) use journal::JournalReplayReport;
 pub(crate) use mutants::{Explored, MutantReport, MutantsReport};
 pub(crate) use replay::ReplayReport;

@@ -1,7 +1,6 @@
 //! The report of `mutants`.
 
-use restante_sim::Mutant;
-use restante_sim::campaign::{Hunt, InGeneral, Verdict};
+use restante_sim::campaign::{Hunt, InGeneral, Planted, Simulated, Verdict};
 use serde::Serialize;
 
 use super::table;
@@ -22,6 +21,8 @@ pub(crate) struct MutantsReport {
 struct GeneralReport {
     scenarios: Vec<&'static str>,
     seeds_max: u64,
+    /// How many planted bugs of the backlog were looked for: the keyed queue has no workload but its own.
+    of: usize,
     /// In how many planted bugs anything was violated, in a seed that passes without the bug.
     caught: usize,
     /// How many that must be; none when only some of the planted bugs were looked for.
@@ -32,6 +33,7 @@ struct GeneralReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct MutantReport {
     name: &'static str,
+    world: Simulated,
     scenario: &'static str,
     property: &'static str,
     sentence: &'static str,
@@ -51,7 +53,7 @@ pub(crate) struct MutantReport {
 /// What exploring a bound with a planted bug came to.
 #[derive(Debug, Serialize)]
 pub(crate) struct Explored {
-    pub(crate) bound: &'static str,
+    pub(crate) bound: String,
     /// Canonical states visited until it was found.
     pub(crate) states: u64,
     /// Moves of the schedule that leads to it.
@@ -61,25 +63,26 @@ pub(crate) struct Explored {
 }
 
 impl MutantReport {
-    pub(crate) fn new(mutant: Mutant, hunt: Hunt, in_general: Option<InGeneral>, explored: Option<Explored>) -> Self {
+    pub(crate) fn new(planted: Planted, hunt: Hunt, in_general: Option<InGeneral>, explored: Option<Explored>) -> Self {
         let is_missed = explored.as_ref().is_some_and(|explored| explored.property.is_none());
         let verdict = if is_missed { Verdict::Violated } else { hunt.verdict() };
-        Self { verdict, hunt: Some(hunt), error: None, in_general, explored, ..Self::failed(mutant, String::new()) }
+        Self { verdict, hunt: Some(hunt), error: None, in_general, explored, ..Self::failed(planted, String::new()) }
     }
 
     /// Of a planted bug that could not be looked for.
-    pub(crate) fn failed(mutant: Mutant, error: String) -> Self {
+    pub(crate) fn failed(planted: Planted, error: String) -> Self {
         Self {
-            name: mutant.name(),
-            scenario: mutant.scenario(),
-            property: mutant.property(),
-            sentence: mutant.sentence(),
+            name: planted.name(),
+            world: planted.simulated(),
+            scenario: planted.workload(),
+            property: planted.property(),
+            sentence: planted.sentence(),
             verdict: Verdict::Harness,
             hunt: None,
             error: Some(error),
             in_general: None,
             explored: None,
-            beyond: mutant.bound().err(),
+            beyond: planted.of_backlog().and_then(|mutant| mutant.bound().err()),
         }
     }
 
@@ -107,7 +110,7 @@ impl MutantReport {
             Some(false) => "FAILS TOO",
             None => "-",
         };
-        vec![
+        let mut row = vec![
             self.name.to_owned(),
             self.property.to_owned(),
             hunt.caught_at_seed.map_or("NOT CAUGHT".to_owned(), |seed| seed.to_string()),
@@ -115,18 +118,22 @@ impl MutantReport {
             percent(all_hits, hunt.rated_runs),
             without.to_owned(),
             self.scenario.to_owned(),
-            match &self.in_general {
+        ];
+        // The keyed queue has one workload, which was written for no planted bug.
+        if self.world == Simulated::Backlog {
+            row.push(match &self.in_general {
                 Some(InGeneral { passes_without: false, seed, .. }) => format!("seed {seed} FAILS WITHOUT IT TOO"),
                 Some(InGeneral { scenario, seed, is_own: true, .. }) => format!("{} {seed}", short(scenario)),
                 Some(InGeneral { scenario, seed, property, .. }) => format!("{} {seed}: {property}", short(scenario)),
                 None => "not found".to_owned(),
-            },
-            match &self.explored {
-                Some(Explored { bound, moves: Some(moves), states, .. }) => format!("{bound}: {moves} moves, {states} states"),
-                Some(Explored { bound, .. }) => format!("{bound}: NOT FOUND"),
-                None => "-".to_owned(),
-            },
-        ]
+            });
+        }
+        row.push(match &self.explored {
+            Some(Explored { bound, moves: Some(moves), states, .. }) => format!("{bound}: {moves} moves, {states} states"),
+            Some(Explored { bound, .. }) => format!("{bound}: NOT FOUND"),
+            None => "-".to_owned(),
+        });
+        row
     }
 
     /// What is wrong with it, if anything.
@@ -157,9 +164,10 @@ impl MutantsReport {
     /// `is_whole` if all planted bugs were looked for: general workloads must then catch two thirds of them.
     pub(crate) fn new(mutants: Vec<MutantReport>, scenarios: Vec<&'static str>, seeds_max: u64, is_whole: bool) -> Self {
         let caught = mutants.iter().filter(|mutant| mutant.verdict == Verdict::Pass).count();
-        let in_general = mutants.iter().filter(|mutant| mutant.is_caught_in_general()).count();
-        let needed = is_whole.then(|| (mutants.len() * 2).div_ceil(3));
-        let general = GeneralReport { scenarios, seeds_max, caught: in_general, needed };
+        let of_backlog = mutants.iter().filter(|mutant| mutant.world == Simulated::Backlog);
+        let (of, in_general) = (of_backlog.clone().count(), of_backlog.filter(|mutant| mutant.is_caught_in_general()).count());
+        let needed = is_whole.then(|| (of * 2).div_ceil(3));
+        let general = GeneralReport { scenarios, seeds_max, of, caught: in_general, needed };
         let of_general = if general.is_enough() { Verdict::Pass } else { Verdict::Violated };
         let verdict: Verdict = mutants.iter().map(|mutant| mutant.verdict).chain([of_general]).collect();
         Self { schema: "restante-sim/mutants/1", verdict, exit_code: verdict.code(), caught, general, mutants }
@@ -167,13 +175,13 @@ impl MutantsReport {
 
     /// The report for a person.
     pub(crate) fn text(&self) -> String {
-        let header =
-            ["planted bug", "property", "seeds until caught", "hits", "any", "without it", "scenario", "in general", "explored"];
-        let rows = [header.map(str::to_owned).to_vec()].into_iter().chain(self.mutants.iter().map(MutantReport::row));
-        let mut text = table(&rows.collect::<Vec<_>>(), &[2, 3, 4]);
+        let mut text: String = Simulated::ALL.into_iter().filter_map(|world| self.table_of(world)).collect();
         let rated = self.mutants.iter().filter_map(|mutant| mutant.hunt.as_ref()).map(|hunt| hunt.rated_runs).max().unwrap_or(0);
-        text += &format!("(hits: share of the first {rated} seeds that violate its property; any: that violate any;\n");
-        text += " in general: first seed of a workload that was not written for it, and the property if it is another)\n\n";
+        text += &format!("(hits: share of the first {rated} seeds that violate its property; any: that violate any");
+        if self.general.of > 0 {
+            text += ";\n in general: first seed of a workload that was not written for it, and the property if it is another";
+        }
+        text += ")\n\n";
         for (name, why) in self.mutants.iter().filter_map(|mutant| Some((mutant.name, mutant.beyond?))) {
             text += &format!("not explored: {name}: {why}\n");
         }
@@ -182,7 +190,7 @@ impl MutantsReport {
             text += &format!("{trouble}\n");
         }
         text += &format!("{} of {} planted bugs were caught by their own property\n", self.caught, self.mutants.len());
-        text += &self.general.text(self.mutants.len());
+        text += &self.general.text();
         let meaning = match self.verdict {
             Verdict::Violated if self.general.is_enough() => "a planted bug was not caught",
             Verdict::Violated => "too few planted bugs were caught",
@@ -193,13 +201,32 @@ impl MutantsReport {
     }
 }
 
+impl MutantsReport {
+    /// The planted bugs of one world; none if none was looked for.
+    fn table_of(&self, world: Simulated) -> Option<String> {
+        let mut header = vec!["planted bug", "property", "seeds until caught", "hits", "any", "without it", "scenario"];
+        if world == Simulated::Backlog {
+            header.push("in general");
+        }
+        header.push("explored");
+        let mutants = || self.mutants.iter().filter(|mutant| mutant.world == world);
+        mutants().next()?;
+        let header = header.into_iter().map(str::to_owned).collect();
+        let rows: Vec<_> = [header].into_iter().chain(mutants().map(MutantReport::row)).collect();
+        Some(table(&rows, &[2, 3, 4]) + "\n")
+    }
+}
+
 impl GeneralReport {
     fn is_enough(&self) -> bool {
         self.needed.is_none_or(|needed| self.caught >= needed)
     }
 
-    fn text(&self, of: usize) -> String {
-        let Self { scenarios, seeds_max, caught, needed } = self;
+    fn text(&self) -> String {
+        let Self { scenarios, seeds_max, of, caught, needed } = self;
+        if *of == 0 {
+            return String::new();
+        }
         let needed = needed.map_or(String::new(), |needed| format!("; two thirds are {needed}"));
         let but = if self.is_enough() { "" } else { "only " };
         let scenarios = scenarios.join(" and ");
@@ -220,15 +247,16 @@ fn percent(part: u64, whole: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use restante_sim::campaign::InGeneral;
-    use restante_sim::{Mutant, campaign::Verdict};
+    use restante_sim::Mutant;
+    use restante_sim::campaign::{InGeneral, Planted, Simulated, Verdict};
 
     use super::{MutantReport, MutantsReport, percent};
 
     #[test]
     fn two_thirds_must_be_caught_in_general() {
         let report = |caught: usize, is_whole: bool| {
-            let one = |(index, mutant): (usize, &Mutant)| {
+            let of_backlog = || Planted::all().filter(|planted| planted.simulated() == Simulated::Backlog);
+            let one = |(index, planted): (usize, Planted)| {
                 let found = InGeneral {
                     scenario: "swarm/some".into(),
                     seed: 7,
@@ -238,10 +266,10 @@ mod tests {
                     // One that fails without the bug too shows nothing.
                     passes_without: index < caught,
                 };
-                let failed = MutantReport::failed(*mutant, String::new());
+                let failed = MutantReport::failed(planted, String::new());
                 MutantReport { verdict: Verdict::Pass, error: None, in_general: Some(found), ..failed }
             };
-            let mutants = Mutant::ALL.iter().enumerate().map(one).collect();
+            let mutants = of_backlog().enumerate().map(one).collect();
             MutantsReport::new(mutants, vec!["swarm/some"], 100, is_whole)
         };
         let needed = (Mutant::ALL.len() * 2).div_ceil(3);

@@ -2,7 +2,7 @@
 
 use restante_engine::{Match, TapeEntry, Violation};
 use restante_sim::RunResult;
-use restante_sim::campaign::Verdict;
+use restante_sim::campaign::{Simulated, Verdict};
 use restante_sim::capsule::{Capsule, Replay, Replayed, sentence_of};
 use serde::Serialize;
 
@@ -14,12 +14,15 @@ pub(crate) struct ReplayReport {
     schema: &'static str,
     verdict: Verdict,
     exit_code: u8,
+    world: Simulated,
     scenario: String,
     seed: u64,
     mutant: Option<String>,
     digest: String,
     events: u64,
+    /// Of the keyed queue, its tasks.
     entries: u64,
+    /// Of the keyed queue, the tasks that completed.
     delivered: u64,
     sim_us: u64,
     /// What was violated.
@@ -53,7 +56,14 @@ struct CapsuleReport {
 
 impl ReplayReport {
     /// Of one seed.
-    pub(crate) fn of_seed(scenario: &str, seed: u64, mutant: Option<&str>, run: &RunResult, has_trace: bool) -> Self {
+    pub(crate) fn of_seed(
+        world: Simulated,
+        scenario: &str,
+        seed: u64,
+        mutant: Option<&str>,
+        run: &RunResult,
+        has_trace: bool,
+    ) -> Self {
         let verdict = if run.violation.is_some() { Verdict::Violated } else { Verdict::Pass };
         let violation = run.violation.as_ref().map(|violation| ViolationReport {
             property: violation.property,
@@ -65,6 +75,7 @@ impl ReplayReport {
             schema: "restante-sim/replay/1",
             verdict,
             exit_code: verdict.code(),
+            world,
             scenario: scenario.to_owned(),
             seed,
             mutant: mutant.map(str::to_owned),
@@ -98,7 +109,8 @@ impl ReplayReport {
             overrides_unused: owned(replayed.run.log.unused_overrides()),
             overrides_unknown: owned(replayed.run.log.unknown_overrides()),
         };
-        let of_seed = Self::of_seed(&capsule.scenario, capsule.seed, capsule.mutant.as_deref(), &replayed.run, has_trace);
+        let of_seed =
+            Self::of_seed(capsule.world, &capsule.scenario, capsule.seed, capsule.mutant.as_deref(), &replayed.run, has_trace);
         Self { verdict, exit_code: verdict.code(), capsule: Some(report), ..of_seed }
     }
 
@@ -108,10 +120,12 @@ impl ReplayReport {
         let planted = self.mutant.as_ref().map_or(String::new(), |mutant| format!(", planted bug {mutant}"));
         text += &format!("scenario     {}, seed {}{planted}\n", self.scenario, self.seed);
         let seconds = self.sim_us / 1_000_000;
-        text += &format!(
-            "run          {} events, {} entries, {} deliveries, {seconds} s of simulated time\ndigest       {}\n",
-            self.events, self.entries, self.delivered, self.digest
-        );
+        let done = match self.world {
+            Simulated::Backlog => format!("{} entries, {} deliveries", self.entries, self.delivered),
+            Simulated::Keyed => format!("{} tasks, {} completed", self.entries, self.delivered),
+        };
+        text += &format!("run          {} events, {done}, {seconds} s of simulated time\n", self.events);
+        text += &format!("digest       {}\n", self.digest);
         text += &violation.map_or("no violation\n".into(), found_text);
         if let Some(capsule) = &self.capsule {
             text += &capsule.text(violation.map(Violation::fingerprint).as_deref());

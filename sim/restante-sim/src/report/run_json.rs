@@ -1,9 +1,8 @@
 //! The report of `run`, as JSON.
 
 use restante_engine::{FaultCounts, Marks};
-use restante_sim::campaign::{Failure, Outcome, ScenarioOutcome, Verdict};
+use restante_sim::campaign::{Failure, Outcome, Planted, ScenarioOutcome, Simulated, Verdict};
 use restante_sim::capsule::{Capsule, sentence_of};
-use restante_sim::{Mutant, PROPERTIES};
 use serde::Serialize;
 
 use super::{Written, quoted};
@@ -32,13 +31,16 @@ pub(crate) struct RunReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct ScenarioReport {
     pub(crate) name: String,
+    pub(crate) world: Simulated,
     verdict: Verdict,
     pub(crate) runs: u64,
     pub(crate) events_median: u64,
+    /// Of the keyed queue, its tasks.
     pub(crate) entries_median: u64,
     pub(crate) faults_median: u64,
     events: u64,
     entries: u64,
+    /// Of the keyed queue, the tasks that completed.
     delivered: u64,
     sim_us: u64,
     pub(crate) digest: String,
@@ -65,6 +67,10 @@ pub(crate) struct Totals {
     pub(crate) events: u64,
     pub(crate) entries: u64,
     pub(crate) delivered: u64,
+    /// Tasks of the keyed queue: no entries.
+    pub(crate) tasks: u64,
+    /// Those of them that completed.
+    pub(crate) completed: u64,
     pub(crate) sim_us: u64,
 }
 
@@ -100,16 +106,20 @@ pub(crate) struct Timing {
 }
 
 impl RunReport {
-    pub(crate) fn new(outcome: &Outcome, written: &[Written], mutant: Option<Mutant>, verdict: Verdict) -> Self {
+    pub(crate) fn new(outcome: &Outcome, written: &[Written], planted: Option<Planted>, verdict: Verdict) -> Self {
         let (mut faults, mut marks) = (FaultCounts::new(), Marks::new());
-        let mut totals = Totals { runs: 0, events: 0, entries: 0, delivered: 0, sim_us: 0 };
-        for tally in outcome.scenarios.iter().map(|scenario| &scenario.tally) {
+        let mut totals = Totals { runs: 0, events: 0, entries: 0, delivered: 0, tasks: 0, completed: 0, sim_us: 0 };
+        for (workload, tally) in outcome.scenarios.iter().map(|scenario| (&scenario.workload, &scenario.tally)) {
             faults.merge(&tally.faults);
             marks.merge(&tally.marks);
             totals.runs += tally.runs;
             totals.events += tally.events;
-            totals.entries += tally.entries;
-            totals.delivered += tally.delivered;
+            let (taken, done) = match workload.simulated() {
+                Simulated::Backlog => (&mut totals.entries, &mut totals.delivered),
+                Simulated::Keyed => (&mut totals.tasks, &mut totals.completed),
+            };
+            *taken += tally.entries;
+            *done += tally.delivered;
             totals.sim_us += tally.sim_us;
         }
         let failures = outcome.scenarios.iter().flat_map(|scenario| scenario.failures.iter().map(move |found| (scenario, found)));
@@ -118,23 +128,31 @@ impl RunReport {
             verdict,
             exit_code: verdict.code(),
             is_finished: outcome.is_finished,
-            mutant: mutant.map(Mutant::name),
+            mutant: planted.map(Planted::name),
             scenarios: outcome.scenarios.iter().map(scenario_report).collect(),
             timing: Timing::of(&totals, outcome.wall),
             totals,
-            sometimes_missing: marks.missing(PROPERTIES).map(|property| property.name).collect(),
+            sometimes_missing: missing(outcome, &marks),
             faults,
             sometimes_reached: marks,
-            failures: failures.zip(written).map(|((of, found), written)| failure_report(of, found, mutant, written)).collect(),
+            failures: failures.zip(written).map(|((of, found), written)| failure_report(of, found, planted, written)).collect(),
         }
     }
+}
+
+/// What no run reached, of the worlds that were run.
+fn missing(outcome: &Outcome, marks: &Marks) -> Vec<&'static str> {
+    let is_run = |world: &Simulated| outcome.scenarios.iter().any(|scenario| scenario.workload.simulated() == *world);
+    let missing = Simulated::ALL.into_iter().filter(is_run).flat_map(|world| marks.missing(world.properties()));
+    missing.map(|property| property.name).collect()
 }
 
 fn scenario_report(outcome: &ScenarioOutcome) -> ScenarioReport {
     let tally = &outcome.tally;
     let [events_median, entries_median, faults_median] = tally.medians();
     ScenarioReport {
-        name: outcome.target.source.clone(),
+        name: outcome.workload.source().to_owned(),
+        world: outcome.workload.simulated(),
         verdict: outcome.verdict(),
         runs: tally.runs,
         events_median,
@@ -147,7 +165,7 @@ fn scenario_report(outcome: &ScenarioOutcome) -> ScenarioReport {
         digest: format!("{:032x}", tally.digest()),
         failing_seeds: tally.failed.iter().map(|failed| failed.seed).collect(),
         expected: tally.expected.clone().map(|property| ExpectedReport {
-            planted: outcome.target.scenario.planted.clone(),
+            planted: outcome.workload.planted().map(str::to_owned),
             property,
             runs: tally.expected_count,
         }),
@@ -159,21 +177,21 @@ fn scenario_report(outcome: &ScenarioOutcome) -> ScenarioReport {
     }
 }
 
-fn failure_report(of: &ScenarioOutcome, found: &Failure, mutant: Option<Mutant>, written: &Written) -> FailureReport {
+fn failure_report(of: &ScenarioOutcome, found: &Failure, planted: Option<Planted>, written: &Written) -> FailureReport {
     let (capsule_path, capsule, capsule_error) = match written {
         Written::To(path) => (Some(path.display().to_string()), None, None),
         Written::Not { why } => (None, Some(found.capsule.clone()), Some(why.clone())),
     };
     let command = "cargo run --release -- replay";
-    let planted = mutant.map_or(String::new(), |mutant| format!(" --mutant {}", mutant.name()));
-    let by_seed = format!("{command} --seed {} {}{planted}", found.seed, quoted(&of.target.source));
+    let planting = planted.map_or(String::new(), |planted| format!(" --mutant {}", planted.name()));
+    let by_seed = format!("{command} --seed {} {}{planting}", found.seed, quoted(of.workload.source()));
     let by_capsule = capsule_path.as_ref().map(|path| format!("{command} {}", quoted(path)));
     let rows = found.trace.rows();
     let rows_count = rows.len();
     FailureReport {
-        scenario: of.target.source.clone(),
+        scenario: of.workload.source().to_owned(),
         seed: found.seed,
-        mutant: mutant.map(Mutant::name),
+        mutant: planted.map(Planted::name),
         property: found.violation.property,
         sentence: sentence_of(found.violation.property),
         fingerprint: found.violation.fingerprint(),

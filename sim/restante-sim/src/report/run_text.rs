@@ -1,6 +1,6 @@
 //! The report of `run`, as text.
 
-use restante_sim::campaign::{Failure, Outcome};
+use restante_sim::campaign::{Failure, Outcome, Simulated};
 
 use super::run_json::{ExpectedReport, FailureReport};
 use super::{RunReport, Timing, found_text, list_of, table};
@@ -43,15 +43,18 @@ fn summary(report: &RunReport) -> String {
     let rows: Vec<_> = [header].into_iter().chain(report.scenarios.iter().map(row)).collect();
     let totals = &report.totals;
     let mut text = table(&rows, &[1, 2, 3, 4]);
-    text += "(events, entries and delivered faults: medians per run)\n\n";
-    text += &format!(
-        "{} runs, {} events, {} entries, {} deliveries, {} s of simulated time\n",
-        totals.runs,
-        totals.events,
-        totals.entries,
-        totals.delivered,
-        totals.sim_us / 1_000_000
-    );
+    let is_run = |world| report.scenarios.iter().any(|scenario| scenario.world == world);
+    let (has_backlog, has_keyed) = (is_run(Simulated::Backlog), is_run(Simulated::Keyed));
+    let instead = if has_keyed { "; of the keyed queue, its tasks are the entries" } else { "" };
+    text += &format!("(events, entries and delivered faults: medians per run{instead})\n\n");
+    text += &format!("{} runs, {} events, ", totals.runs, totals.events);
+    if has_backlog {
+        text += &format!("{} entries, {} deliveries, ", totals.entries, totals.delivered);
+    }
+    if has_keyed {
+        text += &format!("{} tasks, {} completed, ", totals.tasks, totals.completed);
+    }
+    text += &format!("{} s of simulated time\n", totals.sim_us / 1_000_000);
     if !report.is_finished {
         text += "not finished: the time budget was over before everything had run that was asked for\n";
     }
@@ -112,10 +115,14 @@ fn capsule_text(failure: &Failure, is_nowhere_else: bool, is_terminal: bool) -> 
 /// What the wall clock showed.
 pub(crate) fn speed_text(timing: &Timing, is_over_time: bool) -> String {
     let over = if is_over_time { " (the time budget)" } else { "" };
+    // Runs of the keyed queue alone deliver nothing.
+    let deliveries = match timing.deliveries_per_second {
+        0 => String::new(),
+        deliveries => format!("{deliveries} deliveries/s, "),
+    };
     format!(
-        "speed: {} events/s, {} deliveries/s, {} times real time, {}.{:03} s{over}",
+        "speed: {} events/s, {deliveries}{} times real time, {}.{:03} s{over}",
         timing.events_per_second,
-        timing.deliveries_per_second,
         timing.times_real_time,
         timing.wall_ms / 1_000,
         timing.wall_ms % 1_000
