@@ -236,7 +236,7 @@ impl<'b> Scene<'b> {
             0..=3 => Command::ClaimIntent(ClaimIntent { send, owner: crate::bed::owner(200) }),
             4..=8 => {
                 let keys = &self.bed.env.keys;
-                let chunk = self.bed.read::<RecipientChunk>(&keys.recipients(send, intent.chunk));
+                let chunk = self.recipients(&keys.recipients(send, intent.chunk));
                 let ahead = chunk.map_or(Vec::new(), |it| it.recipients[(intent.cursor - it.first) as usize..].to_vec());
                 let len = chunk_len(&self.bed.env.config, intent, &ahead, 1 + dice.below(3));
                 Command::Expand(Expand {
@@ -269,11 +269,15 @@ impl<'b> Scene<'b> {
         }
     }
 
+    fn recipients(&self, key: &Key) -> Option<RecipientChunk> {
+        RecipientChunk::decode(&self.bed.model.get(key)?.value).ok()
+    }
+
     /// Publishing what is staged, if recipients are.
     fn publish(&self, dice: &mut Dice) -> Command {
         let Some(send) = dice.one(&self.staged).copied() else { return Command::Depth(Depth {}) };
         let keys = &self.bed.env.keys;
-        let chunks = (0..).map_while(|number| self.bed.read::<RecipientChunk>(&keys.recipients(send, number)));
+        let chunks = (0..).map_while(|number| self.recipients(&keys.recipients(send, number)));
         let recipient_count = chunks.map(|chunk| chunk.recipients.len() as u32).sum();
         let payload_chunk_count =
             (0..).take_while(|number| self.bed.model.get(&keys.chunk(send, *number)).is_some()).count() as u32;
