@@ -8,6 +8,7 @@ use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use restante_core::atoms::EntryId;
 use restante_core::machine::{DeliveryEnd, PostResult};
 use restante_core::plan::Settled;
+use restante_core::record::Block;
 use restante_core::{Effect, Observation};
 
 use crate::shared::Shared;
@@ -23,6 +24,7 @@ pub(crate) struct Telemetry {
     completed: Counter<u64>,
     failed: Counter<u64>,
     in_flight: UpDownCounter<i64>,
+    circuit_changes: Counter<u64>,
 }
 
 impl Telemetry {
@@ -50,6 +52,10 @@ impl Telemetry {
             completed: meter.u64_counter("fedify.queue.task.completed").with_description("Deliveries that arrived").build(),
             failed: meter.u64_counter("fedify.queue.task.failed").with_description("Claims that ended otherwise").build(),
             in_flight: meter.i64_up_down_counter("fedify.queue.task.in_flight").with_description("Attempts under way").build(),
+            circuit_changes: meter
+                .u64_counter("activitypub.circuit_breaker.state_change")
+                .with_description("Circuits that opened, half-opened and closed, by host and state")
+                .build(),
         }
     }
 
@@ -80,7 +86,11 @@ impl Telemetry {
                 self.failed.add(1, &[]);
                 self.activities.add(1, &[KeyValue::new("result", "abandoned")]);
             }
-            DeliveryEnd::Settled(Settled::Deferred | Settled::Gone)
+            DeliveryEnd::Settled(Settled::Parked(Block::Circuit)) => {
+                self.failed.add(1, &[]);
+                tracing::debug!(name: "circuit_breaker.held", %entry, "kept back by a circuit");
+            }
+            DeliveryEnd::Settled(Settled::Deferred | Settled::Parked(_) | Settled::Gone)
             | DeliveryEnd::LeaseLost
             | DeliveryEnd::Quarantined
             | DeliveryEnd::Yielded(_) => self.failed.add(1, &[]),
@@ -115,6 +125,16 @@ impl Telemetry {
             }
             Observation::QuarantineDropped { entry } => tracing::warn!(%entry, "dropped at the end of its quarantine"),
             Observation::IndexRepaired { entry } => tracing::warn!(%entry, "a missing index row was put back"),
+            Observation::CircuitChanged { destination, change } => {
+                let host = KeyValue::new("activitypub.remote.host", Arc::clone(destination));
+                let state = KeyValue::new("activitypub.circuit_breaker.state", change.name());
+                self.circuit_changes.add(1, &[host, state]);
+                tracing::info!(name: "circuit_breaker.state_change", %destination, state = change.name(), "a circuit changed");
+            }
+            Observation::HoldSet { destination, until } => {
+                tracing::info!(%destination, until_ms = until.as_ms(), "a destination is held");
+            }
+            Observation::HoldReleased { destination } => tracing::info!(%destination, "a destination is not held any more"),
             Observation::LaneRepaired { destination } => tracing::warn!(%destination, "a lane was moved past a lost head"),
         }
     }

@@ -19,11 +19,12 @@ mod sweep;
 mod transact;
 mod worker;
 
-pub use classify::{NotSent, PostResult, classify};
+pub use classify::{NotSent, PostResult, classify, reach};
 pub use delivery::DeliveryEnd;
 pub use doctor::{Diagnosis, Doctor, DoctorReport, DoctorStep, Finding};
 pub use inspect::{
-    InspectPage, InspectRow, QuarantinePage, QuarantineRow, inspect_page, inspect_range, quarantine_page, quarantine_range,
+    DestinationPage, DestinationRow, InspectPage, InspectRow, QuarantinePage, QuarantineRow, destination_page, destination_range,
+    inspect_page, inspect_range, quarantine_page, quarantine_range, row_of_destination,
 };
 pub use sending::{SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};

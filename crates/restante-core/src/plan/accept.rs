@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
-use restante_kv::{Guard, Key};
+use restante_kv::{Guard, Key, StoreTime};
 
 use super::{Outcome, Planner, Rejection, Stop};
 use crate::atoms::{Bytes, EntryId, Fence, Position, Sealed, SendId};
@@ -26,6 +26,11 @@ fn grows_in_a_key(name: &str) -> bool {
     name.bytes().any(|byte| byte <= 1)
 }
 
+/// Whether a name can be a destination's.
+pub(super) fn is_destination(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && !grows_in_a_key(name)
+}
+
 /// One recipient of a send.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Recipient {
@@ -33,6 +38,8 @@ pub struct Recipient {
     pub inbox: Arc<str>,
     /// Scheme, host and non-default port of `inbox`.
     pub destination: Arc<str>,
+    /// When the delivery is of no use any more, if that may be before its retention ends.
+    pub deadline: Option<StoreTime>,
 }
 
 /// Takes ownership of a send: marker, entries, lanes and index rows in one transaction.
@@ -252,6 +259,7 @@ impl Accept {
             active,
             wait: if active { WaitReason::New } else { WaitReason::Lane },
             wake_gen: 0,
+            deadline: recipient.deadline,
         };
         p.put(p.env.keys.entry(id), &entry, guard.clone());
         if matches!(self.body, Body::Staged { .. }) {

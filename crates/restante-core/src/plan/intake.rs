@@ -42,9 +42,20 @@ pub struct DepthReport {
     pub quarantined: i64,
     /// Whether sends are accepted.
     pub intake_open: bool,
+    /// Deliveries that a gate found held, and no claim took since. Others may wait for the same destination: inspection shows its
+    /// hold beside them.
+    pub held: i64,
+    /// Deliveries that a gate found before a circuit that was not closed, and no claim took since.
+    pub circuit_held: i64,
 }
 
 impl DepthReport {
+    /// From the sum of the counters.
+    pub const fn new(sum: Counters, intake_open: bool) -> Self {
+        let Counters { entries, leased, quarantined, held, circuit_held } = sum;
+        Self { entries, leased, quarantined, intake_open, held, circuit_held }
+    }
+
     /// Whether intake is closed and nothing is left to deliver. Quarantined records are reported beside it, not counted.
     pub const fn is_drained(&self) -> bool {
         !self.intake_open && self.entries == 0
@@ -58,13 +69,10 @@ impl Depth {
         needed.extend(slots.iter().cloned());
         p.need(&needed)?;
         let intake_open = p.snapshot::<Intake>(&intake_key)?.unwrap_or(OPEN_AT_FIRST).open;
-        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open };
+        let mut sum = Counters::default();
         for slot in slots {
-            let counters: Counters = p.snapshot(&slot)?.unwrap_or_default();
-            report.entries = report.entries.saturating_add(counters.entries);
-            report.leased = report.leased.saturating_add(counters.leased);
-            report.quarantined = report.quarantined.saturating_add(counters.quarantined);
+            sum = sum.plus(p.snapshot(&slot)?.unwrap_or_default());
         }
-        Ok(Outcome::Depth(report))
+        Ok(Outcome::Depth(DepthReport::new(sum, intake_open)))
     }
 }

@@ -13,8 +13,11 @@
 //! Scans prove nothing and happen outside the planner; what they suggest comes back here to be checked.
 
 mod accept;
+mod circuit;
 mod claim;
+mod expire;
 mod gate;
+mod hold;
 mod intake;
 mod lane;
 mod planner;
@@ -28,8 +31,11 @@ mod sweep;
 mod wake;
 
 pub use accept::{Accept, INBOX_BYTES_MAX, NAME_BYTES_MAX, Recipient, ResolveAccept, SIGNING_BYTES_MAX};
+pub use circuit::{CountAttempt, Reach};
 pub use claim::{Claim, Claimed, Renew};
+pub use expire::Expire;
 pub use gate::{Gate, GateAnswer};
+pub use hold::{HoldNotice, SetHold};
 pub use intake::{Depth, DepthReport, SetIntake};
 pub(crate) use planner::Planner;
 pub use planner::Stable;
@@ -167,6 +173,9 @@ pub enum Command {
     FinishSweep(FinishSweep),
     SetIntake(SetIntake),
     Depth(Depth),
+    SetHold(SetHold),
+    CountAttempt(CountAttempt),
+    Expire(Expire),
 }
 
 /// What a command is about, for traces.
@@ -207,6 +216,9 @@ impl Command {
             Self::FinishSweep(_) => "finish-sweep",
             Self::SetIntake(_) => "set-intake",
             Self::Depth(_) => "depth",
+            Self::SetHold(_) => "set-hold",
+            Self::CountAttempt(_) => "count-attempt",
+            Self::Expire(_) => "expire",
         }
     }
 
@@ -228,6 +240,9 @@ impl Command {
             Self::RepairIndex(command) => Subject::Entry(command.id),
             Self::RepairLane(command) => Subject::Destination(command.destination.clone()),
             Self::TidyPointer(command) => Subject::Destination(command.destination.clone()),
+            Self::SetHold(command) => Subject::Destination(command.destination.clone()),
+            Self::CountAttempt(command) => Subject::Entry(command.id),
+            Self::Expire(command) => Subject::Entry(command.id),
             Self::Recount(_)
             | Self::Prune(_)
             | Self::BeginSweep(_)
@@ -268,6 +283,9 @@ impl Command {
             Self::FinishSweep(command) => command.plan(&mut planner),
             Self::SetIntake(command) => command.plan(&mut planner),
             Self::Depth(command) => command.plan(&mut planner),
+            Self::SetHold(command) => command.plan(&mut planner),
+            Self::CountAttempt(command) => command.plan(&mut planner),
+            Self::Expire(command) => command.plan(&mut planner),
         }?;
         planner.finish(outcome)
     }

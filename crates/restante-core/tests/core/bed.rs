@@ -9,7 +9,7 @@ use restante_core::machine::{
     About, Failure, Io, LocalTime, Post, PostResult, Reply, SendError, SendRequest, Sending, SendingStep, Transact, TransactStep,
 };
 use restante_core::plan::{DepthReport, Recipient};
-use restante_core::record::{Class, DueRow, Entry, Lane, Record};
+use restante_core::record::{Class, Counters, DueRow, Entry, Lane, Record};
 use restante_core::{Command, Config, Effect, Env, Outcome};
 use restante_kv::{Committed, Key, Limits, Model, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write, check_strict};
 
@@ -57,8 +57,15 @@ pub(crate) struct Bed {
     late: Vec<Txn>,
 }
 
+/// No circuit breaker, no share and no ramp: tests of these ask for them.
 pub(crate) fn config() -> Config {
-    Config::new(7 * DAY_MS)
+    Config {
+        concurrency_per_destination: 16,
+        ramp_step_ms: 0,
+        resume_jitter_ms: 0,
+        breaker_failures: 0,
+        ..Config::new(7 * DAY_MS)
+    }
 }
 
 pub(crate) fn owner(number: u8) -> OwnerId {
@@ -75,7 +82,7 @@ pub(crate) fn entry_id(send: u8, index: u32) -> EntryId {
 
 pub(crate) fn recipient(inbox: &str) -> Recipient {
     let host = inbox.split('/').next().unwrap_or_default();
-    Recipient { inbox: format!("https://{inbox}").into(), destination: format!("https://{host}").into() }
+    Recipient { inbox: format!("https://{inbox}").into(), destination: format!("https://{host}").into(), deadline: None }
 }
 
 /// A small send: `number` is its id and its idempotency key.
@@ -321,10 +328,10 @@ impl Bed {
     /// Depth is what a recount finds.
     pub(crate) fn assert_counted(&mut self) {
         let entries = self.all(Kind::Entry);
-        let leased = entries.iter().filter(|(_, value)| Class::of(value) == Some(Class::Leased)).count();
-        let counted = (entries.len() as i64, leased as i64, self.all(Kind::Quarantined).len() as i64);
+        let counted = entries.iter().fold(Counters::default(), |sum, (_, value)| sum.plus(Class::counted_of(value)));
+        let counted = Counters { quarantined: self.all(Kind::Quarantined).len() as i64, ..counted };
         let depth = self.depth();
-        assert_eq!((depth.entries, depth.leased, depth.quarantined), counted, "depth (left) differs from a recount");
+        assert_eq!(depth, DepthReport::new(counted, depth.intake_open), "depth (left) differs from a recount");
     }
 
     /// Every entry is discoverable: it has its due row and a pointer, or a lane in which it waits.

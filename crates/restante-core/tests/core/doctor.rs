@@ -8,7 +8,7 @@ use restante_kv::{Key, StoreTime, Value};
 
 use crate::bed::{Bed, entry_id, keyed, owner, send};
 
-fn examine(bed: &mut Bed, repair: bool) -> Result<(DoctorReport, Vec<Effect>), Failure> {
+pub(crate) fn examine(bed: &mut Bed, repair: bool) -> Result<(DoctorReport, Vec<Effect>), Failure> {
     let env = bed.env.clone();
     let (mut doctor, mut step) = Doctor::begin(&env, repair);
     loop {
@@ -125,7 +125,10 @@ fn an_incomplete_payload_and_a_stray_member_are_found() {
 #[test]
 fn counters_that_do_not_say_what_is_there_are_found_and_corrected() {
     let mut bed = busy();
-    bed.tamper(bed.env.keys.counters(2), Some(Counters { entries: 40, leased: -3, quarantined: 1 }.encode()));
+    bed.tamper(
+        bed.env.keys.counters(2),
+        Some(Counters { entries: 40, leased: -3, quarantined: 1, ..Counters::default() }.encode()),
+    );
     let found = findings(&mut bed);
     assert!(matches!(found[..], [Finding::Miscounted { .. }]), "{found:?}");
     assert_repaired(&mut bed);
@@ -134,7 +137,7 @@ fn counters_that_do_not_say_what_is_there_are_found_and_corrected() {
 #[test]
 fn counters_are_not_judged_while_others_commit() {
     let mut bed = busy();
-    bed.tamper(bed.env.keys.counters(2), Some(Counters { entries: 40, leased: 0, quarantined: 0 }.encode()));
+    bed.tamper(bed.env.keys.counters(2), Some(Counters { entries: 40, ..Counters::default() }.encode()));
     bed.before("doctor-scan", |bed| bed.accept(send(9, &["z.example/inbox"])));
     let (report, _) = examine(&mut bed, true).expect("the store answers");
     assert!(report.in_motion);

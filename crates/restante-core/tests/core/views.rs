@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use restante_core::keys::Kind;
-use restante_core::{Command, Config, Env, Plan, Stop, View};
+use restante_core::{Command, Env, Plan, Stop, View};
 use restante_kv::{Expect, Key, Limits, StoreError, Value, Version, Versioned, check_strict};
 
-use crate::bed::{Bed, config};
+use crate::bed::Bed;
 use crate::books::{Books, Flaw};
 use crate::picks::{Dice, Scene};
 use crate::program::{Owners, Step, perform, step};
@@ -247,7 +247,7 @@ fn plans_from_mixed_versions_conflict_or_keep_the_store_sound() {
             break;
         }
         let mut dice = Dice::new(number);
-        let mut bed = Bed::new(Config { inline_bytes_max: 8, chunk_bytes: 10, counter_slots: 2, ..config() });
+        let mut bed = Bed::new(crate::program::crowded());
         let (mut sent, mut owners) = (0, Owners::default());
         for (place, step) in program(number).into_iter().enumerate() {
             perform(&mut bed, step, &mut sent, &mut owners);

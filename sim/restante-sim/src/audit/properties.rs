@@ -89,4 +89,13 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("run-proved-empty", "A cron run proved that nothing was left."),
     Property::sometimes("worker-stopped-gracefully", "A worker ended what it had under way and stopped."),
     Property::sometimes("drained-was-proved", "With intake closed, depth proved the backlog drained."),
+    Property::sometimes("hold-was-set", "A destination was held."),
+    Property::sometimes("hold-was-released", "A destination was released before its hold ended."),
+    Property::sometimes("gate-parked-held", "A gate parked an entry because its destination was held."),
+    Property::sometimes("gate-parked-circuit", "A gate parked an entry because its destination's circuit was not closed."),
+    Property::sometimes("circuit-opened", "A circuit opened."),
+    Property::sometimes("circuit-half-opened", "A circuit admitted a probe."),
+    Property::sometimes("circuit-closed", "A circuit that was not closed closed."),
+    Property::sometimes("dropped-circuit-held", "A delivery was given up because a circuit had kept it back for too long."),
+    Property::sometimes("dropped-for-age", "A delivery was given up because it was too old for another attempt."),
 ];

@@ -112,7 +112,7 @@ impl World<'_> {
             .map(|n| {
                 let destination = alias::destination(((first + n) % destinations) as u32);
                 let inbox: Arc<str> = format!("{destination}/users/{}/inbox", char::from(b'a' + n as u8)).into();
-                Recipient { inbox, destination }
+                Recipient { inbox, destination, deadline: None }
             })
             .collect();
         let is_keyed = self.chance("load.keyed", format_args!("{key}"), load.keyed);
