@@ -251,7 +251,7 @@ fn plans_from_mixed_versions_conflict_or_keep_the_store_sound() {
             break;
         }
         let mut dice = Dice::new(number);
-        let mut bed = Bed::new(crate::program::small_config());
+        let mut bed = Bed::new(crate::program::crowded());
         let (mut sent, mut owners) = (0, Owners::default());
         for (place, step) in program(number).into_iter().enumerate() {
             perform(&mut bed, step, &mut sent, &mut owners);

@@ -2,6 +2,7 @@
 
 mod bed;
 mod building;
+mod holding;
 mod sending;
 mod telemetry;
 mod working;

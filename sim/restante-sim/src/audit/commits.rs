@@ -82,7 +82,10 @@ impl Auditor {
     }
 
     fn on_destination(&mut self, key: &Key, value: &Value, now: StoreTime) {
-        let Ok(Destination { paced_until }) = Destination::decode(value) else { return };
+        let Ok(Destination { paced_until, .. }) = Destination::decode(value) else { return };
+        if paced_until <= now {
+            return;
+        }
         self.mark("retry-after-was-kept");
         let of_key = |destination: &Arc<str>| self.env.keys.destination(destination) == *key;
         if let Some(destination) = self.entries.values().map(|ghost| &ghost.destination).find(|known| of_key(known)) {
@@ -213,7 +216,7 @@ impl Auditor {
             Some(End::Quarantined)
         } else {
             let fence_now = Entry::decode(before).map(|entry| entry.fence);
-            if fence_now.is_ok_and(|fence| fence != about.fence) {
+            if about.what == "settle" && fence_now.is_ok_and(|fence| fence != about.fence) {
                 broken = Some("settle-holds-the-fence");
             }
             if put(&self.env.keys.dead_letter(id)).is_some() {

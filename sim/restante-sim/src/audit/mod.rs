@@ -16,8 +16,10 @@ use restante_core::atoms::{EntryId, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
 use restante_core::plan::{DepthReport, Recipient, Settled};
-use restante_core::record::{Class, Destination, DropReason, Entry, Intent, Quarantined, Record};
-use restante_core::{Env, Observation, Rejection};
+use restante_core::record::{
+    Block, CircuitState, Class, Counters, Destination, DropReason, Entry, Intent, Quarantined, Record,
+};
+use restante_core::{CircuitChange, Env, Observation, Rejection};
 use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};
 
@@ -155,6 +157,8 @@ impl Auditor {
             DeliveryEnd::LeaseLost => self.mark("lease-lost-before-settle"),
             DeliveryEnd::Settled(Settled::Gone) => self.mark("ambiguous-settle-had-happened"),
             DeliveryEnd::Settled(Settled::Deferred) => self.mark("gate-deferred"),
+            DeliveryEnd::Settled(Settled::Parked(Block::Held)) => self.mark("gate-parked-held"),
+            DeliveryEnd::Settled(Settled::Parked(Block::Circuit)) => self.mark("gate-parked-circuit"),
             DeliveryEnd::Settled(_) | DeliveryEnd::NotClaimed | DeliveryEnd::Quarantined | DeliveryEnd::Yielded(_) => {}
         }
     }
@@ -177,6 +181,15 @@ impl Auditor {
             | Observation::Expanded { .. }
             | Observation::IntentDropped { .. } => {}
             Observation::QueueRepaired { .. } => self.mark("queue-was-repaired"),
+            Observation::CircuitChanged { change, .. } => match change {
+                CircuitChange::Opened => self.mark("circuit-opened"),
+                CircuitChange::HalfOpened => self.mark("circuit-half-opened"),
+                CircuitChange::Closed => self.mark("circuit-closed"),
+            },
+            Observation::HoldSet { .. } => self.mark("hold-was-set"),
+            Observation::HoldReleased { .. } => self.mark("hold-was-released"),
+            Observation::Dropped { reason: DropReason::CircuitHeld, .. } => self.mark("dropped-circuit-held"),
+            Observation::Dropped { reason: DropReason::RetryAge, .. } => self.mark("dropped-for-age"),
         }
     }
 
@@ -216,30 +229,26 @@ impl Auditor {
 
     fn recount(&self, store: &Model) -> DepthReport {
         let keys = &self.env.keys;
-        let intake_open = self.intake_open;
-        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open, intents: 0, pending_recipients: 0 };
+        let mut sum = Counters::default();
         let remaining = |bytes: &[u8]| Intent::remaining_of(bytes).map_or(0, i64::from);
         for (key, record) in store.iter() {
             match keys.kind_of(key) {
-                Some(Kind::Entry) => {
-                    report.entries += 1;
-                    report.leased += i64::from(Class::of(&record.value) == Some(Class::Leased));
-                }
+                Some(Kind::Entry) => sum = sum.plus(Class::counted_of(&record.value)),
                 Some(Kind::Quarantined) => {
-                    report.quarantined += 1;
+                    sum.quarantined += 1;
                     if keys.read_entry(Kind::Quarantined, key).is_ok_and(|id| id.is_intent()) {
                         let aside = Quarantined::decode(&record.value);
-                        report.pending_recipients += aside.map_or(0, |aside| remaining(aside.record.as_slice()));
+                        sum.pending_recipients += aside.map_or(0, |aside| remaining(aside.record.as_slice()));
                     }
                 }
                 Some(Kind::Intent) => {
-                    report.intents += 1;
-                    report.pending_recipients += remaining(record.value.as_bytes());
+                    sum.intents += 1;
+                    sum.pending_recipients += remaining(record.value.as_bytes());
                 }
                 _ => {}
             }
         }
-        report
+        DepthReport::new(sum, self.intake_open)
     }
 
     fn check_conservation(&mut self, recount: &DepthReport, at: SimTime) {
@@ -277,6 +286,8 @@ impl Auditor {
             ("entries", report.entries != recount.entries),
             ("leased", report.leased != recount.leased),
             ("quarantined", report.quarantined != recount.quarantined),
+            ("held", report.held != recount.held),
+            ("circuit-held", report.circuit_held != recount.circuit_held),
             ("intake", report.intake_open != recount.intake_open),
             ("intents", report.intents != recount.intents),
             ("pending-recipients", report.pending_recipients != recount.pending_recipients),
@@ -351,7 +362,7 @@ impl Auditor {
             let due_key = keys.due(&entry.destination, entry.vest_at, id);
             let is_untouched = self.entries.get(&id).is_some_and(|ghost| ghost.changed_at <= began_at);
             let is_due = is_untouched && entry.active && entry.vest_at <= limit && store.get(&due_key).is_some();
-            if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, limit) {
+            if is_due && !self.index_lost_at_all && !is_blocked(store, &self.env, &entry.destination, limit) {
                 self.violate(at, "no-more-means-none", vec![("entry", EntryAlias(id).to_string())]);
                 return;
             }
@@ -386,8 +397,14 @@ impl Auditor {
     }
 }
 
-/// Whether a destination's pause lasted until `at` at least: what it held back then was not due.
-fn is_paced(store: &Model, env: &Env, destination: &str, at: StoreTime) -> bool {
+/// Whether a destination's pause, hold or open circuit lasted until `at` at least: what it kept back then was not due.
+fn is_blocked(store: &Model, env: &Env, destination: &str, at: StoreTime) -> bool {
     let record = store.get(&env.keys.destination(destination));
-    record.and_then(|found| Destination::decode(&found.value).ok()).is_some_and(|known| known.paced_until >= at)
+    let known = record.and_then(|found| Destination::decode(&found.value).ok());
+    // What was released since was kept back until then; it is found by whoever looks next.
+    let lasted = |known: &Destination| {
+        let ends = known.holds.iter().map(|hold| hold.until).chain([known.paced_until, known.resumed_at]);
+        known.block_at(at, &env.config).is_some() || known.circuit_at(at) != CircuitState::Closed || ends.max() >= Some(at)
+    };
+    known.is_some_and(|known| lasted(&known))
 }

@@ -126,4 +126,13 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("unpublished-was-collected", "Recipients that were staged and never published were collected."),
     Property::sometimes("queue-was-repaired", "The sweep moved an order key's FIFO past a head that had vanished."),
     Property::sometimes("drained-was-proved", "With intake closed, depth proved the backlog drained."),
+    Property::sometimes("hold-was-set", "A destination was held."),
+    Property::sometimes("hold-was-released", "A destination was released before its hold ended."),
+    Property::sometimes("gate-parked-held", "A gate parked an entry because its destination was held."),
+    Property::sometimes("gate-parked-circuit", "A gate parked an entry because its destination's circuit was not closed."),
+    Property::sometimes("circuit-opened", "A circuit opened."),
+    Property::sometimes("circuit-half-opened", "A circuit admitted a probe."),
+    Property::sometimes("circuit-closed", "A circuit that was not closed closed."),
+    Property::sometimes("dropped-circuit-held", "A delivery was given up because a circuit had kept it back for too long."),
+    Property::sometimes("dropped-for-age", "A delivery was given up because it was too old for another attempt."),
 ];

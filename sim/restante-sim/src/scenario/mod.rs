@@ -187,6 +187,16 @@ pub struct ConfigTable {
     pub tries_max: u32,
     pub expand_entries_max: usize,
     pub expand_lanes_max: usize,
+    pub concurrency_per_destination: usize,
+    pub ramp_step: Ms,
+    pub resume_jitter: Ms,
+    pub held_recheck_interval: Ms,
+    pub hold_cap: Ms,
+    pub retry_age_max: Ms,
+    pub breaker_failures: usize,
+    pub breaker_window: Ms,
+    pub breaker_recovery: Ms,
+    pub circuit_held_max: Ms,
 }
 
 impl Default for ConfigTable {
@@ -214,6 +224,16 @@ impl Default for ConfigTable {
             tries_max: 8,
             expand_entries_max: 3,
             expand_lanes_max: 2,
+            concurrency_per_destination: usize::MAX,
+            ramp_step: Ms(0),
+            resume_jitter: Ms(0),
+            held_recheck_interval: Ms(5_000),
+            hold_cap: Ms(20_000),
+            retry_age_max: Ms(0),
+            breaker_failures: 0,
+            breaker_window: Ms(20_000),
+            breaker_recovery: Ms(5_000),
+            circuit_held_max: Ms(60_000),
         }
     }
 }
@@ -244,6 +264,16 @@ impl ConfigTable {
             tries_max: self.tries_max,
             expand_entries_max: self.expand_entries_max,
             expand_lanes_max: self.expand_lanes_max,
+            concurrency_per_destination: self.concurrency_per_destination,
+            ramp_step_ms: self.ramp_step.0,
+            resume_jitter_ms: self.resume_jitter.0,
+            held_recheck_interval_ms: self.held_recheck_interval.0,
+            hold_cap_ms: self.hold_cap.0,
+            retry_age_max_ms: self.retry_age_max.0,
+            breaker_failures: self.breaker_failures,
+            breaker_window_ms: self.breaker_window.0,
+            breaker_recovery_ms: self.breaker_recovery.0,
+            circuit_held_max_ms: self.circuit_held_max.0,
             ..Config::new(self.max_retention.0)
         }
     }

@@ -119,7 +119,7 @@ impl World<'_> {
                 let destination = alias::destination(((first + n) % destinations) as u32);
                 let user = if is_fanout { format!("u{n}") } else { char::from(b'a' + n as u8).to_string() };
                 let inbox: Arc<str> = format!("{destination}/users/{user}/inbox").into();
-                Recipient { inbox, destination }
+                Recipient { inbox, destination, deadline: None }
             })
             .collect();
         let is_keyed = self.chance("load.keyed", format_args!("{key}"), load.keyed);
