@@ -99,6 +99,6 @@ fn main() {
         println!("entries a second {:.0}", recipients as f64 / took);
         let depth = backlog.depth().await.unwrap();
         assert_eq!((depth.entries, depth.pending_recipients), (recipients as i64, 0));
-        drop(worker.shutdown(Duration::from_millis(100)).await);
+        worker.shutdown(Duration::from_millis(100)).await;
     });
 }

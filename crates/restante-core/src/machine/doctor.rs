@@ -187,7 +187,7 @@ enum State {
     Counting,
     Scanning,
     Asking {
-        question: Question,
+        question: Box<Question>,
         keys: Vec<Key>,
     },
     Repairing {
@@ -261,7 +261,7 @@ impl Doctor {
             }
             (State::Asking { question, keys }, Reply::Snapshot { result: Ok(records), at }) => {
                 let view = View { at, records: keys.iter().cloned().zip(records).collect() };
-                let question = question.clone();
+                let question = (**question).clone();
                 self.judge(env, question, &view)
             }
             (State::Repairing { transact, .. }, reply) => {
@@ -491,7 +491,7 @@ impl Doctor {
     }
 
     fn ask(&mut self, question: Question, keys: Vec<Key>) -> DoctorStep {
-        self.state = State::Asking { question, keys: keys.clone() };
+        self.state = State::Asking { question: Box::new(question), keys: keys.clone() };
         DoctorStep::Do(Io::Read(keys))
     }
 

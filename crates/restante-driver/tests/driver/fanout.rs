@@ -55,7 +55,7 @@ async fn order_holds_behind_a_large_send_on_a_file() {
     assert_eq!(backlog.depth().await.unwrap().intents, 2);
     let worker = backlog.start();
     log.wait_for(61).await;
-    drop(worker.shutdown(Duration::from_secs(5)).await);
+    worker.shutdown(Duration::from_secs(5)).await;
     let there = log.posts().into_iter().filter(|post| &*post.destination == "https://server-0.example");
     let payloads: Vec<_> = there.map(|post| post.payload).collect();
     let second = payloads.iter().position(|payload| payload.as_slice() == b"second").unwrap();
