@@ -3,6 +3,7 @@
 mod bed;
 mod building;
 mod holding;
+mod fanout;
 mod sending;
 mod telemetry;
 mod working;

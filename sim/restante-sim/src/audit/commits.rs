@@ -28,6 +28,7 @@ impl Auditor {
         at: SimTime,
         now: StoreTime,
     ) {
+        self.on_intents(about, txn, before, store, at, now);
         for (write, before) in txn.writes.iter().zip(before) {
             let before = before.as_ref().map(|found| &found.value);
             match (self.env.keys.kind_of(&write.key), &write.mutation) {
@@ -42,7 +43,7 @@ impl Auditor {
                     let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
                     match (before, mutation) {
                         (None, Mutation::Put(value)) => self.on_entry_created(id, value, at),
-                        (Some(_), Mutation::Put(_)) if about.what == "expand" => self.on_made_again(id, at),
+                        (Some(_), Mutation::Put(_)) if self.makes_again(about, id) => self.on_made_again(id, at),
                         (Some(before), Mutation::Put(value)) => self.on_entry_changed(id, about, before, value, at, now),
                         (Some(before), Mutation::Delete) => self.on_entry_removed(id, about, before, txn, at),
                         (None, Mutation::Delete) => {}
@@ -51,7 +52,6 @@ impl Auditor {
                 _ => {}
             }
         }
-        self.on_intents(about, txn, before, store, at, now);
     }
 
     fn of_entry(id: EntryId) -> Evidence {

@@ -31,7 +31,7 @@ impl Auditor {
         self.requests.entry(request.send).or_insert(known);
     }
 
-    /// A transaction was applied; entries were looked at already.
+    /// A transaction was applied; its entries are looked at next.
     pub(super) fn on_intents(
         &mut self,
         about: &About,
@@ -65,6 +65,11 @@ impl Auditor {
     fn on_intent_created(&mut self, send: SendId, about: &About, value: &Value, store: &Model, at: SimTime) {
         let Ok(intent) = Intent::decode(value) else { return };
         let Some((recipients, order_key)) = self.requests.get(&send).cloned() else { return };
+        if self.intents.contains_key(&send) {
+            // It was over. No token of it is current any more.
+            self.violate(at, "expansion-holds-the-fence", of_send(send));
+            return;
+        }
         if !self.is_published_whole(send, &intent, &recipients, store) {
             self.violate(at, "publish-is-whole", of_send(send));
         }
@@ -250,6 +255,11 @@ impl Auditor {
         if !self.intents.contains_key(&send) {
             self.mark("unpublished-was-collected");
         }
+    }
+
+    /// Whether a commit that writes over an entry means to make it.
+    pub(super) fn makes_again(&self, about: &About, id: EntryId) -> bool {
+        about.what == "expand" || about.what == "replay" && self.intents.contains_key(&id.send)
     }
 
     /// An entry that is written anew although it was made before: by an expansion.
