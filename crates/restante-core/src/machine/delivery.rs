@@ -227,7 +227,12 @@ impl Delivery {
             Outcome::Gate(GateAnswer::Park(block)) => self.settle(env, Verdict::Park(block), 0, local),
             Outcome::Settled(settled) => self.end(DeliveryEnd::Settled(settled)),
             Outcome::Quarantined => self.end(DeliveryEnd::Quarantined),
-            Outcome::Accepted { .. } | Outcome::Resolved(_) | Outcome::Intake { .. } | Outcome::Depth(_) | Outcome::Done => {
+            Outcome::Accepted { .. }
+            | Outcome::Resolved(_)
+            | Outcome::Intake { .. }
+            | Outcome::Depth(_)
+            | Outcome::Expired { .. }
+            | Outcome::Done => {
                 debug_assert!(false, "no delivery runs a command with this outcome");
                 self.end(DeliveryEnd::NotClaimed)
             }

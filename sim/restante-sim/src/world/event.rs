@@ -93,4 +93,5 @@ pub(crate) enum Incident {
     DamagedRecord { number: u32 },
     ClockStep { number: u32 },
     GracefulRestart { number: u32 },
+    Downtime { number: u32 },
 }
