@@ -233,6 +233,7 @@ impl Delivery {
             | Outcome::Depth(_)
             | Outcome::IntentClaimed(_)
             | Outcome::Expanded { .. }
+            | Outcome::Expired { .. }
             | Outcome::Done => {
                 debug_assert!(false, "no delivery runs a command with this outcome");
                 self.end(DeliveryEnd::NotClaimed)

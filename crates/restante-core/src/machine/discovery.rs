@@ -261,34 +261,29 @@ impl Discovery {
     }
 
     fn scan_next_due(&mut self, env: &Env, load: &Load<'_>, local: LocalTime) -> DiscoveryStep {
-        self.pass_over_crowded(load);
-        let Some(found) = self.found.front() else { return self.next_pointers(env) };
-        if let Some(until) = found.look_again_at
-            && let Some(found) = self.found.pop_front()
-        {
-            // A destination whose work is kept back: one pointer moves, its entries stay where they are.
-            self.note_next(until);
-            return self.tidy(env, found, Some(until), load, local);
+        while let Some(found) = self.found.pop_front() {
+            if let Some(until) = found.look_again_at {
+                // A destination whose work is kept back: one pointer moves, its entries stay where they are.
+                self.note_next(until);
+                return self.tidy(env, found, Some(until), load, local);
+            }
+            let is_crowded = (load.under_way)(&found.destination) >= found.share;
+            if load.capacity > 0 && is_crowded {
+                // The others' turn comes at once, its own when a delivery of its has ended.
+                self.unproved = true;
+                self.crowded.push(found.destination);
+                continue;
+            }
+            let due_rows = env.keys.due_rows(&found.destination);
+            self.found.push_front(found);
+            if load.capacity == 0 {
+                self.state = State::Full;
+                return DiscoveryStep::Deliver(Vec::new());
+            }
+            self.due_rows = due_rows;
+            return self.scan_due(env);
         }
-        let Some(found) = self.found.front() else { return self.next_pointers(env) };
-        if load.capacity == 0 {
-            self.state = State::Full;
-            return DiscoveryStep::Deliver(Vec::new());
-        }
-        self.due_rows = env.keys.due_rows(&found.destination);
-        self.scan_due(env)
-    }
-
-    /// Passes over destinations whose share is taken: the others' turn comes at once, theirs when a delivery of theirs has ended.
-    fn pass_over_crowded(&mut self, load: &Load<'_>) {
-        while let Some(found) = self.found.front()
-            && found.look_again_at.is_none()
-            && (load.under_way)(&found.destination) >= found.share
-            && let Some(found) = self.found.pop_front()
-        {
-            self.unproved = true;
-            self.crowded.push(found.destination);
-        }
+        self.next_pointers(env)
     }
 
     /// Takes the destinations that were passed over since this was asked last.
@@ -347,7 +342,7 @@ impl Discovery {
             let first = (entropy % due.len() as u64) as usize;
             due.rotate_left(first);
             let room = found.share.saturating_sub((load.under_way)(&found.destination));
-            if due.len() > room {
+            if room < due.len().min(load.capacity) {
                 self.crowded.push(found.destination);
             }
             due.truncate(load.capacity.min(room));

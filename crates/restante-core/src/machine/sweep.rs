@@ -14,7 +14,7 @@ use crate::effect::Effect;
 use crate::keys::EXPANSIONS;
 use crate::keys::Kind;
 use crate::plan::{
-    BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Prune, Quarantine, Rejection, RepairIndex, RepairLane,
+    BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Outcome, Prune, Quarantine, Rejection, RepairIndex, RepairLane,
     RepairQueue, Subject,
 };
 use crate::record::{
@@ -204,9 +204,13 @@ impl Sweep {
                 let repaired = self.repaired;
                 self.end(SweepEnd::Completed { repaired })
             }
-            (State::Repairing(transact), Ok((_, new_effects))) => {
+            (State::Repairing(transact), Ok((outcome, new_effects))) => {
                 self.repaired += 1;
                 effects.extend(new_effects);
+                // What waited behind it in its lane is often over as well, and may have been read before.
+                if let Outcome::Expired { next: Some(id) } = outcome {
+                    self.jobs.push_front(Job::Run(Command::Expire(Expire { id, slot: self.slot })));
+                }
                 // A lane moves on by one place a commit; the next head may be gone too.
                 if let Command::RepairLane(_) | Command::RepairQueue(_) = transact.command() {
                     self.jobs.push_front(Job::Run(transact.command().clone()));

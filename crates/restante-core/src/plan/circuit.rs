@@ -49,7 +49,10 @@ impl CountAttempt {
         };
         let (now, config) = (p.now(), &p.env.config);
         let breaker = known.breaker_at(now).cloned();
+        let is_off = config.breaker_failures == 0;
         let (next, change) = match (self.reach, breaker) {
+            // Switched off since: what is left of it goes with the next attempt.
+            (_, Some(breaker)) if is_off => (None, is_shut(&breaker).then_some(CircuitChange::Closed)),
             (Reach::Reached, Some(breaker)) => (None, is_shut(&breaker).then_some(CircuitChange::Closed)),
             (Reach::Failed, Some(Breaker { circuit: Circuit::HalfOpen(probe), since, .. })) if self.made(&probe) => {
                 (Some(open(since, now.plus_ms(config.breaker_recovery_ms), now, config)), Some(CircuitChange::Opened))
@@ -60,7 +63,7 @@ impl CountAttempt {
             }
             // Whoever counts a failure again cannot tell whether it counted it before.
             (Reach::Failed, Some(breaker)) if !is_shut(&breaker) && !p.attempted => self.failed(breaker, now, config),
-            (Reach::Failed, None) if config.breaker_failures > 0 && !p.attempted => {
+            (Reach::Failed, None) if !is_off && !p.attempted => {
                 let none = Breaker { circuit: Circuit::Counting(Vec::new()), since: now, expires_at: now };
                 self.failed(none, now, config)
             }

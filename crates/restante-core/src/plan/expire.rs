@@ -21,7 +21,7 @@ impl Expire {
         let key = p.env.keys.entry(self.id);
         p.need(&[key.clone(), p.env.keys.counters(self.slot)])?;
         let Some(entry) = p.guard::<Entry>(&key)? else { return Err(Rejection::Gone.into()) };
-        // What waits in a lane is for its own time to come: it is the head soon, if all before it is over as well.
+        // What waits in a lane is no head yet: it comes after that one, also here.
         if !entry.active {
             return Err(Rejection::NotNeeded.into());
         }
@@ -30,11 +30,11 @@ impl Expire {
             return Err(Rejection::NotDue.into());
         }
         let reason = self.reason(p, &entry)?;
-        remove(p, self.id, self.slot, &key, &entry)?;
+        let next = remove(p, self.id, self.slot, &key, &entry)?;
         // Under a token of its own: whoever held the entry before finds another's dead letter.
         let fence = entry.fence.next();
         bury(p, self.id, &key, &entry, fence, reason);
-        Ok(Outcome::Done)
+        Ok(Outcome::Expired { next })
     }
 
     fn reason(&self, p: &mut Planner<'_>, entry: &Entry) -> Result<DropReason, Stop> {

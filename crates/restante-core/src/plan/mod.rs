@@ -365,6 +365,11 @@ pub enum Outcome {
     },
     /// Depth at one snapshot.
     Depth(DepthReport),
+    /// An entry whose time was over is gone.
+    Expired {
+        /// The new head of its lane, which may be over as well.
+        next: Option<EntryId>,
+    },
     /// Done; there is nothing more to say.
     Done,
     /// A claim of an intent succeeded; its `fence` and `lease` are the claim's.

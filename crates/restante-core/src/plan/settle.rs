@@ -215,19 +215,19 @@ impl Settle {
     }
 }
 
-/// The entry is terminal: it goes, with its rows, and frees its lane in the same commit.
-pub(super) fn remove(p: &mut Planner<'_>, id: EntryId, slot: u64, key: &Key, entry: &Entry) -> Result<(), Stop> {
+/// The entry is terminal: it goes, with its rows, and frees its lane in the same commit. Returns the lane's new head.
+pub(super) fn remove(p: &mut Planner<'_>, id: EntryId, slot: u64, key: &Key, entry: &Entry) -> Result<Option<EntryId>, Stop> {
     let under = Guard::Under(key.clone());
     p.delete(key.clone(), Guard::Checked);
     p.delete_due(id, entry, under.clone());
     if matches!(entry.body, Body::Staged { .. }) {
         p.delete(p.env.keys.member(id), under);
     }
-    if let Some(lane) = &entry.lane {
-        lane::release(p, lane, &entry.destination, id)?;
-    }
     p.count(slot, Counters::default().minus(entry.class().counted()));
-    Ok(())
+    match &entry.lane {
+        Some(lane) => lane::release(p, lane, &entry.destination, id),
+        None => Ok(None),
+    }
 }
 
 /// Leaves the trace of an entry that is given up.

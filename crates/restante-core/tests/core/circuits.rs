@@ -230,6 +230,36 @@ fn what_a_circuit_keeps_back_for_too_long_is_given_up_with_that_reason() {
 }
 
 #[test]
+fn a_circuit_that_was_open_when_the_breaker_was_switched_off_goes_with_its_next_attempt() {
+    for answer in [status(500), status(202)] {
+        let mut bed = opened();
+        bed.now_ms += RECOVERY_MS;
+        let config = Config { breaker_failures: 0, ..bed.env.config.clone() };
+        bed.env = std::sync::Arc::new(restante_core::Env::new(config));
+        bed.answers.push_back(answer);
+        bed.once(1, 1);
+        assert_eq!(known(&bed).breaker, None);
+    }
+}
+
+/// An old claim that nobody settled is no older than what waited before it.
+#[test]
+fn a_reclaimed_entry_comes_after_what_was_due_before_its_lease_ended() {
+    let mut bed = Bed::new(Config { window: 4, concurrency: 1, ..config() });
+    bed.accept(send(99, &["a.example/1"]));
+    bed.run(Command::Claim(restante_core::plan::Claim { id: entry_id(99, 0), owner: owner(9), slot: 0 })).expect("claimed");
+    bed.now_ms += 1_000;
+    for number in 1..=9 {
+        bed.accept(send(number, &["a.example/1"]));
+    }
+    bed.now_ms += 100_000;
+    bed.once(1, 5);
+    assert!(bed.posts.iter().all(|post| post.entry != entry_id(99, 0)), "the first window is of those that waited longer");
+    bed.once(1, 10);
+    assert_eq!(bed.posts.len(), 10);
+}
+
+#[test]
 fn changes_are_told_to_whoever_listens() {
     let mut bed = opened();
     let count = |bed: &mut Bed, reach| {

@@ -8,7 +8,7 @@ use restante_core::record::{Block, DeadLetter, Destination, DropReason, HoldInte
 use restante_core::{Command, Config, Effect, Rejection};
 use restante_kv::StoreTime;
 
-use crate::bed::{Bed, START_MS, config, entry_id, send, status};
+use crate::bed::{Bed, START_MS, config, entry_id, keyed, send, status};
 
 const HOST: &str = "https://a.example";
 
@@ -195,6 +195,24 @@ fn a_hold_extends_no_retention_and_what_ends_under_it_is_dropped_by_the_sweep() 
     assert!(bed.posts.is_empty());
     bed.assert_counted();
     assert_eq!((bed.all(Kind::DueRow), bed.depth().held), (vec![], 0));
+}
+
+#[test]
+fn a_whole_lane_that_is_over_goes_in_one_sweep() {
+    let mut bed = Bed::new(Config { max_retention_ms: 100_000, ..config() });
+    hold_for(&mut bed, 1_000_000);
+    // Keys do not lie in the order of the lane.
+    for number in [9, 3, 7, 1, 5] {
+        bed.accept(keyed(number, "t", &["a.example/1"]));
+    }
+    bed.now_ms += 90_000;
+    bed.accept(keyed(4, "t", &["a.example/1"]));
+    bed.now_ms += 20_000;
+    bed.once(1, 1);
+    assert_eq!((bed.all(Kind::Entry).len(), bed.all(Kind::LaneSlot).len(), bed.all(Kind::DueRow).len()), (1, 0, 1));
+    assert!(bed.entry(4, 0).is_some_and(|entry| entry.active), "whose time is not over");
+    bed.assert_counted();
+    bed.assert_discoverable();
 }
 
 #[test]

@@ -61,5 +61,11 @@ const fn finding_name(finding: &Finding) -> &'static str {
         Finding::PayloadIncomplete { .. } => "payload_incomplete",
         Finding::StrayMember { .. } => "stray_member",
         Finding::Miscounted { .. } => "miscounted",
+        Finding::QueueStuck { .. } => "queue_stuck",
+        Finding::OutsideItsQueue { .. } => "outside_its_queue",
+        Finding::IntentIncomplete { .. } => "intent_incomplete",
+        Finding::StrayRecipients { .. } => "stray_recipients",
+        Finding::HoldsNotCanonical { .. } => "holds_not_canonical",
+        Finding::BreakerOutOfBounds { .. } => "breaker_out_of_bounds",
     }
 }

@@ -76,6 +76,8 @@ const fn wait_name(wait: WaitReason) -> &'static str {
         WaitReason::RateLimited => "rate_limited",
         WaitReason::Unknown => "unknown",
         WaitReason::Woken => "woken",
+        WaitReason::Held => "held",
+        WaitReason::CircuitHeld => "circuit_held",
     }
 }
 
@@ -122,7 +124,7 @@ impl EntriesView {
 pub struct QuarantineView {
     /// The id of the entry it was.
     pub id: String,
-    /// `unknown_format` or `damaged`.
+    /// `unknown_format`, `damaged`, `expansion_conflict` or `recipients_unreadable`.
     pub why: String,
     /// The unknown format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,6 +143,8 @@ impl QuarantineView {
         let (why, format) = match row.reason {
             QuarantineReason::UnknownFormat(format) => ("unknown_format", Some(format)),
             QuarantineReason::Corrupt => ("damaged", None),
+            QuarantineReason::ExpansionConflict => ("expansion_conflict", None),
+            QuarantineReason::RecipientsUnreadable => ("recipients_unreadable", None),
         };
         Self {
             id: row.id.to_string(),

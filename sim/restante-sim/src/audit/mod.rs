@@ -1,6 +1,7 @@
 //! The auditor: it sees every commit, POST and answer, knows what really happened, and checks the properties.
 
 mod commits;
+mod destinations;
 mod fanout;
 mod ghost;
 mod posts;
@@ -12,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use restante_core::atoms::{EntryId, SendId};
+use restante_core::atoms::{EntryId, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
-use restante_core::plan::{DepthReport, Recipient, Settled};
+use restante_core::plan::{DepthReport, HoldNotice, Recipient, Settled};
 use restante_core::record::{
     Block, CircuitState, Class, Counters, Destination, DropReason, Entry, Intent, Quarantined, Record,
 };
@@ -26,10 +27,14 @@ use restante_kv::{Model, StoreTime};
 use crate::scenario::Scenario;
 use crate::world::alias::{EntryAlias, SendAlias, SendKey, owner_id, read_send_id};
 use crate::world::{CLOCK_STEP, EPOCH_MS, Origin, Task};
+use destinations::GhostDestination;
 use ghost::{End, GhostEntry, GhostIntent, GhostLane, GhostSend};
 
 /// Evidence of a violation: role and alias.
 pub(crate) type Evidence = Vec<(&'static str, String)>;
+
+/// How long anything takes that is not in the settings: store operations, deliveries under way, a sweep itself.
+const LOOK_SLACK_MS: u64 = 10_000;
 
 /// Checks the properties against what really happened.
 #[derive(Clone)]
@@ -59,6 +64,21 @@ pub(crate) struct Auditor {
     /// How far clocks that judge one lease may lie apart in this scenario.
     tolerance_ms: u64,
     index_lost_at_all: bool,
+    destinations: BTreeMap<Arc<str>, GhostDestination>,
+    /// Notices by the command that passes them on.
+    notices: BTreeMap<Task, HoldNotice>,
+    /// Claims that were admitted as probes.
+    probes: BTreeSet<(EntryId, Fence)>,
+    /// How long deliveries to hosts took that nothing is wrong with.
+    pub(crate) healthy_ms: Vec<u64>,
+    /// Hosts that something is wrong with: those of the lowest numbers.
+    ailing_count: u32,
+    /// Whether nobody ever stands still, and no store operation takes long.
+    is_steady: bool,
+    /// Whether nothing hinders anybody here from doing what is due, also before faults end.
+    is_calm: bool,
+    /// How much longer than its settings say a look at something may take to happen.
+    look_slack_ms: u64,
 }
 
 impl Auditor {
@@ -88,6 +108,18 @@ impl Auditor {
             recounts: BTreeMap::new(),
             tolerance_ms,
             index_lost_at_all: false,
+            destinations: BTreeMap::new(),
+            notices: BTreeMap::new(),
+            probes: BTreeSet::new(),
+            healthy_ms: Vec::new(),
+            ailing_count: scenario.faults.receiver.ailing_count(),
+            is_steady: scenario.faults.process == Default::default() && scenario.faults.store.slow.0 == 0,
+            is_calm: {
+                let faults = &scenario.faults;
+                let (store, process) = (faults.store == Default::default(), faults.process == Default::default());
+                store && process && faults.signals == Default::default() && faults.clocks == Default::default()
+            },
+            look_slack_ms: LOOK_SLACK_MS + if scenario.world.cron_callers > 0 { scenario.world.cron_every.max.0 } else { 0 },
         }
     }
 
@@ -189,7 +221,12 @@ impl Auditor {
             Observation::HoldSet { .. } => self.mark("hold-was-set"),
             Observation::HoldReleased { .. } => self.mark("hold-was-released"),
             Observation::Dropped { reason: DropReason::CircuitHeld, .. } => self.mark("dropped-circuit-held"),
-            Observation::Dropped { reason: DropReason::RetryAge, .. } => self.mark("dropped-for-age"),
+            Observation::Dropped { reason: DropReason::RetryAge, entry } => {
+                self.mark("dropped-for-age");
+                if self.dropped_for_age_too_early(*entry) {
+                    self.violate(at, "hold-credit-is-the-union", vec![("entry", EntryAlias(*entry).to_string())]);
+                }
+            }
         }
     }
 
@@ -216,9 +253,14 @@ impl Auditor {
                 let recount = self.recount(store);
                 self.recounts.insert(origin.task, recount);
                 self.check_conservation(&recount, at);
+                if self.is_calm {
+                    let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                    self.check_bounds(store, StoreTime::from_ms(EPOCH_MS), at, now);
+                }
             }
             ("gate", restante_core::Subject::Entry(id)) => {
                 let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                self.on_gate_read(*id, about, store, now);
                 if let Some(ghost) = self.entries.get_mut(id) {
                     ghost.gate_read_at = Some((about.fence, now));
                 }
@@ -336,6 +378,29 @@ impl Auditor {
             (destination, until.since_ms(now)).hash(hasher);
         }
         self.intake_open.hash(hasher);
+        self.hash_destinations(hasher, now);
+    }
+
+    /// Whether a destination is one that nothing is wrong with in this scenario.
+    fn is_healthy(&self, destination: &str) -> bool {
+        crate::world::alias::destination_index(destination) >= self.ailing_count
+    }
+
+    /// How long the slowest of a hundred deliveries to healthy hosts took.
+    pub(crate) fn healthy_p99_ms(&self) -> Option<u64> {
+        let mut sorted = self.healthy_ms.clone();
+        sorted.sort_unstable();
+        let at = (sorted.len() * 99).div_ceil(100).checked_sub(1)?;
+        sorted.get(at).copied()
+    }
+
+    /// A run has ended as it should: was every healthy host served in time?
+    pub(crate) fn check_healthy(&mut self, bound: Option<crate::scenario::Ms>, at: SimTime) {
+        if let (Some(bound), Some(p99_ms)) = (bound, self.healthy_p99_ms())
+            && p99_ms > bound.0
+        {
+            self.violate(at, "a-dead-host-starves-nobody", vec![("hosts", "healthy".to_owned())]);
+        }
     }
 
     /// A single run reports. What was discoverable and due when it began, and nobody touched since, it must have found.

@@ -420,6 +420,9 @@ impl World<'_> {
     pub(super) fn begin_command(&mut self, node: usize, command: restante_core::Command) {
         let number = self.commands_issued;
         self.commands_issued += 1;
+        if let restante_core::Command::SetHold(command) = &command {
+            self.auditor.on_notice(Task::Operate(number), command.notice);
+        }
         let fence = restante_core::atoms::Fence::default();
         let (transact, step) = restante_core::machine::Transact::begin(&self.env, command, fence, self.local(node));
         self.nodes[node].commands.insert(number, transact);

@@ -7,11 +7,12 @@ use restante_core::keys::Kind;
 use restante_core::machine::{Failure, FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 use restante_core::plan::{Depth, Recipient, Wake};
 use restante_core::{Command, Effect, Outcome, Rejection};
+use restante_kv::StoreTime;
 
-use super::World;
 use super::alias::{self, SendKey};
 use super::event::{Event, Operation, Origin, Task};
 use super::node::Role;
+use super::{EPOCH_MS, World};
 use crate::scenario::{Ms, Span};
 
 /// What a producer knows of one of its sends, durably: it remembers across its own crashes.
@@ -274,7 +275,11 @@ impl World<'_> {
             Ok((outcome, effects)) => {
                 self.row("operator", name, format_args!(""), format_args!("{outcome:?}"));
                 if let Outcome::Depth(report) = outcome {
-                    self.auditor.on_depth(Task::Operate(number), report, self.timeline.now());
+                    let at = self.timeline.now();
+                    self.auditor.on_depth(Task::Operate(number), report, at);
+                    if self.ending {
+                        self.auditor.check_healthy(self.scenario.world.healthy_p99, at);
+                    }
                     self.ended = self.ending;
                 }
                 self.signal(node, effects);
@@ -307,6 +312,8 @@ impl World<'_> {
             return;
         }
         let heal_at = self.scenario.world.heal_at.0;
+        let (at, now, calm_since) = (self.now(), self.store_now(), StoreTime::from_ms(EPOCH_MS + heal_at));
+        self.auditor.check_bounds(&self.store, calm_since, at, now);
         if self.now().as_ms() > heal_at + self.scenario.world.settle_within.0 {
             let what = left.unwrap_or_else(|| ("send", "not handed over".to_owned()));
             self.auditor.violate(self.timeline.now(), "drains-after-heal", vec![what]);
