@@ -14,7 +14,7 @@ use super::{About, Io, LocalTime, Reply};
 use crate::atoms::{EntryId, Fence, Position, SendId};
 use crate::effect::Effect;
 use crate::keys::Kind;
-use crate::plan::{Command, Env, Prune, Recount, RepairIndex, RepairLane, Stop, Subject, View};
+use crate::plan::{Command, Env, Prune, Recount, Rejection, RepairIndex, RepairLane, Stop, Subject, View};
 use crate::record::{
     Body, Class, Counters, DeadLetter, Destination, DueRow, Entry, Intake, Lane, LaneSlot, Marker, Member, OrderKeyQueue,
     PayloadChunk, Pointer, Quarantined, Record, Stage, SweepState, Unreadable,
@@ -467,8 +467,12 @@ impl Doctor {
                 self.report.diagnoses[index].repaired = true;
                 self.effects.extend(effects);
             }
-            // A worker was faster (nothing to do any more), or the store refuses: then it stays a finding.
-            TransactStep::Done(Err(Failure::Rejected(_))) => self.report.diagnoses[index].repaired = true,
+            // A worker was faster: there is nothing to do any more.
+            TransactStep::Done(Err(Failure::Rejected(Rejection::NotNeeded | Rejection::Gone))) => {
+                self.report.diagnoses[index].repaired = true;
+            }
+            // Others changed what was counted: the count is outdated, and stays a finding.
+            TransactStep::Done(Err(Failure::Rejected(Rejection::Taken))) => self.report.in_motion = true,
             TransactStep::Done(Err(_)) => {}
         }
         self.repair_from(env, index + 1, local)
