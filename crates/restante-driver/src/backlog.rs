@@ -315,15 +315,21 @@ impl WorkerHandle {
         self.stop.send_replace(true);
         let drain = async {
             while let Some(ended) = self.tasks.join_next().await {
-                report.add(ended.unwrap_or_default());
+                report.add(ended.unwrap_or_else(panicked));
             }
         };
         if tokio::time::timeout(deadline, drain).await.is_err() {
             self.cut.send_replace(true);
             while let Some(ended) = self.tasks.join_next().await {
-                report.add(ended.unwrap_or_default());
+                report.add(ended.unwrap_or_else(panicked));
             }
         }
         report
     }
+}
+
+/// The report of a worker that ended by a mistake of its own: what it had under way comes back when its leases end.
+fn panicked(error: tokio::task::JoinError) -> DrainReport {
+    tracing::error!(%error, "a worker ended by a panic");
+    DrainReport { timed_out: true, ..DrainReport::default() }
 }

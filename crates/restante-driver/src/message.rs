@@ -101,6 +101,10 @@ impl Message {
 /// An inbox with its destination: scheme, host and, if it is not the default one, port.
 pub(crate) fn recipient(inbox: &Arc<str>) -> Result<Recipient, InvalidInbox> {
     let invalid = |why: String| InvalidInbox { inbox: inbox.to_string(), why };
+    if inbox.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        // A parser would drop some of them, and two spellings would be two inboxes.
+        return Err(invalid("it holds white space or control characters".to_owned()));
+    }
     let url = Url::parse(inbox).map_err(|error| invalid(error.to_string()))?;
     match url.origin() {
         _ if !url.username().is_empty() || url.password().is_some() => {
@@ -134,6 +138,7 @@ mod tests {
     fn what_is_no_inbox_is_refused_and_credentials_are_not_repeated() {
         assert!(destination("ftp://example.org/").is_err());
         assert!(destination("example.org/inbox").is_err());
+        assert!(destination(" https://example.org/in\nbox").is_err());
         let error = destination("https://user:secret@example.org/inbox").unwrap_err();
         assert!(!error.contains("secret"), "{error}");
     }

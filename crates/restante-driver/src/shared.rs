@@ -104,7 +104,7 @@ impl Shared {
     pub(crate) async fn attempt(&self, post: Post) -> PostResult {
         let (entry, destination) = (post.entry, post.destination.clone());
         let began = Instant::now();
-        self.telemetry.post_began();
+        let _in_flight = self.telemetry.post_began();
         // Whatever the sender does, an attempt ends in time: its lease is longer than this, and nobody works past it.
         let limit = Duration::from_millis(post.timeout_ms);
         let span = tracing::debug_span!("attempt", %entry, fence = post.fence.get(), %destination);

@@ -28,6 +28,15 @@ pub(crate) struct Telemetry {
     circuit_changes: Counter<u64>,
 }
 
+/// An attempt under way.
+pub(crate) struct InFlight<'t>(&'t UpDownCounter<i64>);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.add(-1, &[]);
+    }
+}
+
 impl Telemetry {
     pub(crate) fn new(meter: &Meter) -> Self {
         Self {
@@ -37,7 +46,7 @@ impl Telemetry {
                 .build(),
             permanent_failure: meter
                 .u64_counter("activitypub.delivery.permanent_failure")
-                .with_description("Attempts that a destination refused for good, by host and status")
+                .with_description("Deliveries that were given up")
                 .build(),
             duration: meter
                 .f64_histogram("activitypub.delivery.duration")
@@ -75,16 +84,17 @@ impl Telemetry {
         self.depth.record(report.quarantined, &state("quarantined"));
     }
 
-    pub(crate) fn post_began(&self) {
+    /// Counts an attempt as under way until what is returned is dropped, however it ends.
+    pub(crate) fn post_began(&self) -> InFlight<'_> {
         self.started.add(1, &[]);
         self.in_flight.add(1, &[]);
+        InFlight(&self.in_flight)
     }
 
     pub(crate) fn post_ended(&self, entry: EntryId, destination: &Arc<str>, result: PostResult, took: Duration) {
         let host = KeyValue::new("activitypub.remote.host", Arc::clone(destination));
         let success = matches!(result, PostResult::Status { code: 200..=299, .. });
         let took_ms = took.as_secs_f64() * 1_000.0;
-        self.in_flight.add(-1, &[]);
         self.sent.add(1, &[host.clone(), KeyValue::new("activitypub.delivery.success", success)]);
         self.duration.record(took_ms, &[host]);
         tracing::debug!(%entry, %destination, ?result, took_ms, "attempt ended");

@@ -23,12 +23,17 @@ struct State {
 }
 
 impl Journal {
-    /// Creates the file at `path`, which must not exist, for at most `bytes_max` bytes.
+    /// Creates the file at `path`, which must not exist, for at most `bytes_max` bytes. It names inboxes and keys: nobody else
+    /// may read it.
     ///
     /// # Errors
     /// [`io::Error`] of the file system.
     pub fn create(path: &Path, bytes_max: u64) -> io::Result<Self> {
-        let file = File::create_new(path)?;
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
         Ok(Self { state: Mutex::new(State { file: Some(file), left_bytes: bytes_max, next_op: 0 }), path: path.to_owned() })
     }
 
@@ -49,8 +54,9 @@ impl Journal {
     pub fn record(&self, events: &[Event]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let lines: String = events.iter().map(line).collect();
-        let full = lines.len() as u64 > state.left_bytes;
-        let lines = if full { line(&Event::Full {}) } else { lines };
+        let end = line(&Event::Full {});
+        let full = lines.len() as u64 > state.left_bytes.saturating_sub(end.len() as u64);
+        let lines = if full { end } else { lines };
         state.left_bytes = state.left_bytes.saturating_sub(lines.len() as u64);
         let Some(file) = &mut state.file else { return };
         // One write a call: a killed process leaves at most its last line torn.

@@ -15,7 +15,7 @@ use crate::atoms::{EntryId, Fence, Position, SendId};
 use crate::effect::Effect;
 use crate::keys::Kind;
 use crate::plan::{
-    Command, Env, HoldNotice, Prune, Recount, RepairIndex, RepairLane, RepairQueue, SetHold, Stop, Subject, View,
+    Command, Env, HoldNotice, Prune, Recount, Rejection, RepairIndex, RepairLane, RepairQueue, SetHold, Stop, Subject, View,
 };
 use crate::record::{
     Body, Circuit, Class, Counters, DeadIntent, DeadLetter, Destination, DueRow, Entry, Intake, Intent, IntentSlot, Lane, LaneSlot,
@@ -604,8 +604,12 @@ impl Doctor {
                 self.report.diagnoses[index].repaired = true;
                 self.effects.extend(effects);
             }
-            // A worker was faster (nothing to do any more), or the store refuses: then it stays a finding.
-            TransactStep::Done(Err(Failure::Rejected(_))) => self.report.diagnoses[index].repaired = true,
+            // A worker was faster: there is nothing to do any more.
+            TransactStep::Done(Err(Failure::Rejected(Rejection::NotNeeded | Rejection::Gone))) => {
+                self.report.diagnoses[index].repaired = true;
+            }
+            // Others changed what was counted: the count is outdated, and stays a finding.
+            TransactStep::Done(Err(Failure::Rejected(Rejection::Taken))) => self.report.in_motion = true,
             TransactStep::Done(Err(_)) => {}
         }
         self.repair_from(env, index + 1, local)

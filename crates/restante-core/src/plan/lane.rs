@@ -50,7 +50,9 @@ pub(super) fn activate(p: &mut Planner<'_>, id: EntryId, at: &LaneRef, destinati
     let now = p.now();
     match Entry::decode(&found.value) {
         Ok(entry) => {
-            let after = Entry { active: true, vest_at: now, wait: WaitReason::New, ..entry.clone() };
+            // One that a revive had held back keeps its backoff.
+            let vest_at = entry.vest_at.max(now);
+            let after = Entry { active: true, vest_at, wait: WaitReason::New, ..entry.clone() };
             p.update_entry(&key, id, &entry, &after);
         }
         Err(_) => {

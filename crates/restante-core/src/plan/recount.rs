@@ -7,7 +7,7 @@ use super::{Outcome, Planner, Rejection, Stop};
 use crate::record::Counters;
 
 /// Corrects the counters to what was counted, provided that none of them changed since before the counting began: every
-/// change of what is counted changes a counter in the same commit, so the count is then exact.
+/// change of what is counted changes a counter in the same commit, so the count is then exact. [`Rejection::Taken`] if one did.
 ///
 /// It checks every counter slot, and so needs a store whose transactions take that many checks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -26,7 +26,7 @@ impl Recount {
         for (index, slot) in slots.iter().enumerate() {
             let found = p.guard::<Counters>(slot)?.unwrap_or_default();
             if p.version(slot) != self.seen.get(index).copied().flatten() {
-                return Err(Rejection::NotNeeded.into());
+                return Err(Rejection::Taken.into());
             }
             recorded = recorded.plus(found);
         }

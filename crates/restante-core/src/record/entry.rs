@@ -140,7 +140,7 @@ pub struct Entry {
     /// The lane, for a keyed send.
     pub lane: Option<LaneRef>,
     /// Whether the entry may be claimed: always for an unkeyed one, as the head of its lane for a keyed one.
-    /// Set once, never cleared.
+    /// Cleared only by a revive, which puts another one in front of it.
     pub active: bool,
     /// Why it waits.
     pub wait: WaitReason,

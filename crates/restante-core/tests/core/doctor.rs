@@ -168,3 +168,14 @@ fn a_lease_from_a_clock_far_ahead_is_found() {
     bed.tamper(key, Some(entry.encode()));
     assert!(findings(&mut bed).contains(&Finding::LeaseTooLong { entry: entry_id(1, 0) }));
 }
+
+/// A count that others outdated between the last look and the repair is no repair.
+#[test]
+fn a_recount_that_came_too_late_stays_a_finding() {
+    let mut bed = busy();
+    bed.tamper(bed.env.keys.counters(2), Some(Counters { entries: 40, ..Counters::default() }.encode()));
+    bed.before("recount", |bed| bed.accept(send(9, &["z.example/inbox"])));
+    let (report, _) = examine(&mut bed, true).expect("the store answers");
+    assert!(report.in_motion && !report.is_clean(), "{report:?}");
+    assert_repaired(&mut bed);
+}

@@ -224,3 +224,21 @@ fn a_backlog_outlives_the_runtime_it_first_worked_on() {
     }
     assert_eq!(log.payloads(), ["0", "1", "2"]);
 }
+
+/// A runtime that is there and not driven must not keep the attempts of another one.
+#[test]
+fn attempts_run_on_the_runtime_of_whoever_works() {
+    let (store, log) = (memory(), Log::default());
+    let backlog = backlog(&store, config(), delivering(&log));
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (idle, driven) = (runtime(), runtime());
+    for (number, runtime) in [&idle, &driven].into_iter().enumerate() {
+        let run = async {
+            backlog.send(Message::new(INBOX, format!("{number}").into_bytes())).await.unwrap();
+            backlog.run_once(10).await
+        };
+        let report = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), run).await });
+        assert_eq!(report.expect("it returns").processed, 1);
+    }
+    drop(idle);
+}
