@@ -8,7 +8,8 @@ use futures_util::future::join_all;
 use restante_core::atoms::{EntryId, SendId};
 use restante_core::machine::{
     DestinationPage, DoctorReport, Failure, InspectPage, IntentPage, PostResult, QuarantinePage, RunReport, SendRequest,
-    destination_page, destination_range, inspect_page, inspect_range, intent_page, intent_range, quarantine_page, quarantine_range,
+    destination_page, destination_range, inspect_page, inspect_range, intent_page, intent_range, quarantine_page,
+    quarantine_range,
 };
 use restante_core::plan::{Depth, DepthReport, DropQuarantined, HoldNotice, Rejection, Revive, SetHold, SetIntake};
 use restante_core::{Command, Config, Env, Outcome, machine};

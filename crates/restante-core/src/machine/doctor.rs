@@ -18,9 +18,9 @@ use crate::plan::{
     Command, Env, HoldNotice, Prune, Recount, Rejection, RepairIndex, RepairLane, RepairQueue, SetHold, Stop, Subject, View,
 };
 use crate::record::{
-    Body, Circuit, Class, Counters, DeadIntent, DeadLetter, Destination, DueRow, Entry, Intake, Intent, IntentSlot, Lane, LaneSlot,
-    Lease, Marker, Member, OrderKeyQueue, PayloadChunk, Pointer, Quarantined, RecipientChunk, Record, Stage, SweepState,
-    Unreadable,
+    Body, Circuit, Class, Counters, DeadIntent, DeadLetter, Destination, DueRow, Entry, Intake, Intent, IntentSlot, Lane,
+    LaneSlot, Lease, Marker, Member, OrderKeyQueue, PayloadChunk, Pointer, Quarantined, RecipientChunk, Record, Stage,
+    SweepState, Unreadable,
 };
 
 /// Something that must not be.

@@ -9,8 +9,8 @@ use crate::atoms::{EntryId, Fence, SendId};
 use crate::keys::Kind;
 use crate::plan::Env;
 use crate::record::{
-    Block, Circuit, CircuitState, Destination, Entry, HoldInterval, Intent, LaneRef, Lease, QuarantineReason, Quarantined, Record,
-    Unreadable, WaitReason,
+    Block, Circuit, CircuitState, Destination, Entry, HoldInterval, Intent, LaneRef, Lease, QuarantineReason, Quarantined,
+    Record, Unreadable, WaitReason,
 };
 
 /// What may be shown of an entry.

@@ -14,8 +14,8 @@ use crate::effect::Effect;
 use crate::keys::EXPANSIONS;
 use crate::keys::Kind;
 use crate::plan::{
-    BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Outcome, Prune, Quarantine, Rejection, RepairIndex, RepairLane,
-    RepairQueue, Subject,
+    BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Outcome, Prune, Quarantine, Rejection, RepairIndex,
+    RepairLane, RepairQueue, Subject,
 };
 use crate::record::{
     Class, DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage,

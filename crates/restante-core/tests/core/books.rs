@@ -173,8 +173,7 @@ impl<'e> Books<'e> {
             }
         }
         let remaining = |(value, _): &(Value, Option<Intent>)| Intent::remaining_of(value.as_bytes()).map_or(0, i64::from);
-        let pending_recipients: i64 =
-            self.intents.values().map(remaining).sum::<i64>() + self.quarantined.values().sum::<i64>();
+        let pending_recipients: i64 = self.intents.values().map(remaining).sum::<i64>() + self.quarantined.values().sum::<i64>();
         let counted = self.entries.values().fold(Counters::default(), |sum, (value, _)| sum.plus(Class::counted_of(value)));
         let (quarantined, intents) = (self.quarantined.len() as i64, self.intents.len() as i64);
         let recount = Counters { quarantined, intents, pending_recipients, ..counted };

@@ -4,9 +4,10 @@ use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Position, Sealed, Sen
 use restante_core::keys::{Keys, Kind};
 use restante_core::plan::Accept;
 use restante_core::record::{
-    Body, Breaker, Circuit, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT, FailedAt, HoldInterval,
-    Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer,
-    Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage, SweepState, WaitReason,
+    Body, Breaker, Circuit, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT, FailedAt,
+    HoldInterval, Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState, Member, OrderKeyQueue,
+    PayloadChunk, Pointer, Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage, SweepState,
+    WaitReason,
 };
 use restante_kv::{Key, StoreTime, Value};
 

@@ -6,9 +6,9 @@ use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Position, Sealed, Sen
 use restante_core::keys::{DueKey, Keys, Kind};
 use restante_core::record::{
     Body, Breaker, Circuit, Class, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT,
-    FORMAT_EXTENDED, FailedAt, HoldInterval, Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState, Member,
-    OrderKeyQueue, PayloadChunk, Pointer, Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage, SweepState,
-    Unreadable, WaitReason,
+    FORMAT_EXTENDED, FailedAt, HoldInterval, Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState,
+    Member, OrderKeyQueue, PayloadChunk, Pointer, Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage,
+    SweepState, Unreadable, WaitReason,
 };
 use restante_kv::{Key, StoreTime, Value};
 
@@ -117,8 +117,11 @@ prop_compose! {
 }
 
 fn recipient_chunk() -> impl Strategy<Value = RecipientChunk> {
-    let recipient =
-        (".{0,4}", ".{0,4}").prop_map(|(inbox, destination)| Recipient { inbox: inbox.into(), destination: destination.into(), deadline: None });
+    let recipient = (".{0,4}", ".{0,4}").prop_map(|(inbox, destination)| Recipient {
+        inbox: inbox.into(),
+        destination: destination.into(),
+        deadline: None,
+    });
     (0..9_u32, vec(recipient, 0..4)).prop_map(|(first, recipients)| RecipientChunk { first, recipients })
 }
 

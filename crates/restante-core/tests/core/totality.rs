@@ -89,7 +89,11 @@ fn index_commands() -> impl Strategy<Value = Command> {
 fn expand() -> impl Strategy<Value = Command> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (0..9_u32, 0..6_usize, flags, any::<u64>()).prop_map(|(from, count, (ends_chunk, release, is_keyed), slot)| {
-        let recipient = |n| Recipient { inbox: format!("https://h{n}/i").into(), destination: format!("https://h{n}").into(), deadline: None };
+        let recipient = |n| Recipient {
+            inbox: format!("https://h{n}/i").into(),
+            destination: format!("https://h{n}").into(),
+            deadline: None,
+        };
         Command::Expand(Expand {
             send: ID.send,
             owner: OWNER,

@@ -2,8 +2,8 @@
 
 mod bed;
 mod building;
-mod holding;
 mod fanout;
+mod holding;
 mod sending;
 mod telemetry;
 mod working;
