@@ -81,7 +81,8 @@ pub struct Config {
     /// After a pause, a hold or an open circuit, a worker begins with one delivery to the destination and has one more under way
     /// with every step; 0 for all at once.
     pub ramp_step_ms: u64,
-    /// How much later than a pause, a hold or a circuit's recovery the destination is looked at again, at most.
+    /// How much later than a pause, a hold or a circuit's recovery the destination is looked at again, at most. Until then its work is
+    /// not found, and a run that finds nothing else says so, with `next_at`.
     pub resume_jitter_ms: u64,
     /// How often a held destination is looked at without any signal.
     pub held_recheck_interval_ms: u64,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use restante_core_derive::VisitAtoms;
 use restante_kv::{Guard, StoreTime};
 
+use super::hold::put_earlier_pointer;
 use super::{Outcome, Planner, Rejection, Stop};
 use crate::atoms::{EntryId, Fence, OwnerId};
 use crate::config::Config;
@@ -70,17 +71,13 @@ impl CountAttempt {
             _ => return Err(Rejection::NotNeeded.into()),
         };
         let resumed_at = if change == Some(CircuitChange::Closed) { now } else { known.resumed_at };
-        let after = Destination { breaker: next, resumed_at, ..known };
+        let after = Destination { breaker: next, resumed_at, ..known.clone() };
         if after == Destination::default() {
             p.delete(key, Guard::Checked);
         } else {
             p.put(key, &after, Guard::Checked);
         }
-        if change == Some(CircuitChange::Closed) || self.reach == Reach::Untried {
-            // What the circuit kept back is behind one pointer, wherever that stood until now.
-            p.put_pointer(&self.destination, now);
-            p.effect(Effect::Wake { destination: self.destination.clone() });
-        }
+        put_earlier_pointer(p, &self.destination, &known, &after);
         if let Some(change) = change {
             announce(p, &self.destination, change);
         }

@@ -8,7 +8,7 @@ use restante_kv::{Guard, StoreTime};
 use super::accept::is_destination;
 use super::{NAME_BYTES_MAX, Outcome, Planner, Rejection, Stop};
 use crate::effect::{Effect, Observation};
-use crate::record::{Destination, HoldInterval, Unreadable};
+use crate::record::{Destination, HoldInterval, Unreadable, look_again_at};
 
 /// Changes when a destination is held. Asked again, it changes nothing more.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -17,6 +17,19 @@ pub struct SetHold {
     pub destination: Arc<str>,
     /// What the notice says.
     pub notice: HoldNotice,
+}
+
+/// Work that was kept back may be looked at earlier than before: one pointer leads to all of it, wherever it stood until now.
+pub(super) fn put_earlier_pointer(p: &mut Planner<'_>, destination: &Arc<str>, known: &Destination, after: &Destination) {
+    let (now, config) = (p.now(), &p.env.config);
+    match (known.block_at(now, config), after.block_at(now, config)) {
+        (Some(_), None) => {
+            p.put_pointer(destination, now);
+            p.effect(Effect::Wake { destination: destination.clone() });
+        }
+        (Some((_, was)), Some((_, is))) if is < was => p.put_pointer(destination, look_again_at(destination, is, config)),
+        _ => {}
+    }
 }
 
 /// What a notice says.
@@ -55,7 +68,6 @@ impl SetHold {
         if !after.forget_old_holds(now) {
             return Err(Rejection::Invalid(format!("more than {} holds to come", Destination::HOLDS_MAX)).into());
         }
-        let (was, is) = (known.held_until(now), after.held_until(now));
         if after != known {
             if after == Destination::default() {
                 p.delete(key, Guard::Checked);
@@ -63,15 +75,19 @@ impl SetHold {
                 p.put(key, &after, Guard::Checked);
             }
         }
+        put_earlier_pointer(p, &self.destination, &known, &after);
+        // Somebody whose clock is ahead may have moved the pointer for a hold that has not begun here yet.
+        if matches!(self.notice, HoldNotice::Release { .. }) && after.holds != known.holds {
+            let config = &p.env.config;
+            let until = after.block_at(now, config).map(|(_, until)| look_again_at(&self.destination, until, config));
+            p.put_pointer(&self.destination, until.unwrap_or(now));
+        }
         let destination = self.destination.clone();
-        match (was, is) {
-            (Some(_), None) => {
-                // One pointer leads to everything that waited, wherever it stood until now.
-                p.put_pointer(&destination, now);
-                p.effect(Effect::Wake { destination: destination.clone() });
-                p.effect(Effect::Observed(Observation::HoldReleased { destination }));
+        match (known.held_until(now), after.held_until(now)) {
+            (Some(_), None) => p.effect(Effect::Observed(Observation::HoldReleased { destination })),
+            (was, Some(until)) if was != Some(until) => {
+                p.effect(Effect::Observed(Observation::HoldSet { destination, until }));
             }
-            (was, Some(until)) if was != is => p.effect(Effect::Observed(Observation::HoldSet { destination, until })),
             _ => {}
         }
         Ok(Outcome::Done)

@@ -200,7 +200,10 @@ impl<'e> Books<'e> {
                     let known = self.destinations.get(&keys.destination(&entry.destination));
                     let look_at =
                         |at| known.and_then(|known| known.block_at(at, &self.env.config)).map_or(at, |(_, until)| until);
-                    let latest = look_at(now).max(look_at(entry.vest_at.max(now)));
+                    // What shortens a hold may be planned from an older snapshot than what moved the pointer: the next recheck tells.
+                    let is_known = known.is_some_and(|known| !known.holds.is_empty());
+                    let recheck = if is_known { now.plus_ms(self.env.config.held_recheck_interval_ms) } else { now };
+                    let latest = look_at(now).max(look_at(entry.vest_at.max(now))).max(recheck);
                     if self.pointers.get(&entry.destination).is_none_or(|first| *first > latest) {
                         flaws.push(Flaw::NoPointer(id));
                     }

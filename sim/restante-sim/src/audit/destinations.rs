@@ -15,8 +15,6 @@ use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SubjectAlias};
 use crate::world::{Origin, Task};
 
-/// How far what a notice means to who planned it may lie from its commit: commits take their time.
-const NOTICE_SLACK_MS: u64 = 3_000;
 /// Most rows that anything which happens to a destination as a whole may write.
 const ROWS_MAX: usize = 2;
 
@@ -79,6 +77,12 @@ impl GhostDestination {
         all
     }
 
+    /// What lies under a hold between two instants: at the first, at the last, and wherever it may change between them.
+    fn is_held_within(&self, (from, to): (StoreTime, StoreTime), count: usize, slack_ms: u64) -> Vec<bool> {
+        let between = self.boundaries().into_iter().filter(|at| from < *at && *at < to);
+        between.chain([from, to]).map(|at| self.is_held(at, count, slack_ms)).collect()
+    }
+
     /// How much of a time lies under holds.
     fn credit_ms(&self, from: StoreTime, to: StoreTime, count: usize) -> u64 {
         let mut cuts = self.boundaries();
@@ -117,6 +121,11 @@ pub(super) struct GateSeen {
 impl Auditor {
     fn ghost_of(&mut self, destination: &Arc<str>) -> &mut GhostDestination {
         self.destinations.entry(destination.clone()).or_default()
+    }
+
+    /// From when to when the instant of a snapshot may lie to who uses it.
+    fn around(&self, at: StoreTime) -> (StoreTime, StoreTime) {
+        (at.minus_ms(self.tolerance_ms), at.plus_ms(self.ahead_ms))
     }
 
     fn of_destination(destination: &Arc<str>) -> Evidence {
@@ -193,7 +202,7 @@ impl Auditor {
         let evidence = Self::of_destination(destination);
         let mut broken = None;
         if let Some(breaker) = &after.breaker
-            && !is_bounded(breaker, now, &config)
+            && !is_bounded(breaker, now.plus_ms(self.plan_slack_ms), &config)
         {
             broken = Some("breaker-state-is-bounded");
         }
@@ -202,6 +211,7 @@ impl Auditor {
         }
         let circuit = |known: &Destination| known.breaker.as_ref().map(|breaker| breaker.circuit.clone());
         let (was, is) = (circuit(&before), circuit(&after));
+        let (tolerance_ms, slack_ms) = (self.tolerance_ms, self.plan_slack_ms);
         let ghost = self.ghost_of(destination);
         if about.what == "count-attempt" && was != is {
             ghost.failed_at.push(now);
@@ -210,16 +220,16 @@ impl Auditor {
         let window_ms = config.breaker_window_ms;
         match (&was, &is) {
             (Some(Circuit::HalfOpen(first)), Some(Circuit::HalfOpen(second)))
-                if first != second && ghost.probe.is_some_and(|probe| probe.expires_at > now) =>
+                if first != second && ghost.probe.is_some_and(|probe| probe.expires_at > now.plus_ms(tolerance_ms)) =>
             {
                 broken = broken.or(Some("one-probe-in-flight"));
             }
             (None | Some(Circuit::Counting(_)), Some(Circuit::Open { .. }))
-                if within(window_ms.saturating_add(NOTICE_SLACK_MS)) < config.breaker_failures =>
+                if within(window_ms.saturating_add(slack_ms)) < config.breaker_failures =>
             {
                 broken = broken.or(Some("circuit-opens-by-its-rule"));
             }
-            (_, Some(Circuit::Counting(_))) if within(window_ms.saturating_sub(NOTICE_SLACK_MS)) > config.breaker_failures => {
+            (_, Some(Circuit::Counting(_))) if within(window_ms.saturating_sub(slack_ms)) > config.breaker_failures => {
                 broken = broken.or(Some("circuit-opens-by-its-rule"));
             }
             _ => {}
@@ -260,7 +270,8 @@ impl Auditor {
         let Some(entry) = self.entries.get(&post.entry) else { return };
         let (created_at, claimed_at) = (entry.origin, entry.claimed_at);
         let seen = entry.gate_seen.filter(|seen| seen.fence == post.fence);
-        let (steady, tolerance_ms) = (self.is_steady, self.tolerance_ms);
+        let (steady, tolerance_ms, slack_ms) = (self.is_steady, self.tolerance_ms, self.plan_slack_ms);
+        let around = self.around(seen.map_or(now, |seen| seen.at));
         let ghost = self.ghost_of(&post.destination);
         let mut broken = None;
         if let Some(seen) = seen {
@@ -268,14 +279,14 @@ impl Auditor {
                 CircuitState::Closed => true,
                 CircuitState::Open(_) | CircuitState::Probing(_) | CircuitState::Probeable => is_probe,
             };
-            if ghost.is_held(seen.at, seen.said_count, NOTICE_SLACK_MS) {
+            if !ghost.is_held_within(around, seen.said_count, slack_ms).contains(&false) {
                 broken = Some("no-post-under-a-hold");
             } else if !passes {
                 broken = Some("open-circuit-passes-only-probes");
             }
             let age_ms = seen.at.since_ms(created_at).saturating_sub(ghost.credit_ms(created_at, seen.at, seen.said_count));
             let is_limited = config.retry_age_max_ms > 0 && seen.failure_count > 0;
-            if is_limited && age_ms > config.retry_age_max_ms + NOTICE_SLACK_MS {
+            if is_limited && age_ms > config.retry_age_max_ms + slack_ms {
                 broken = broken.or(Some("hold-credit-is-the-union"));
             }
         }
@@ -316,7 +327,10 @@ impl Auditor {
     pub(super) fn parked_as_held_for_nothing(&self, id: EntryId, fence: Fence) -> bool {
         let Some(entry) = self.entries.get(&id) else { return false };
         let Some(ghost) = self.destinations.get(&entry.destination) else { return true };
-        entry.gate_seen.filter(|seen| seen.fence == fence).is_some_and(|seen| !ghost.is_held(seen.at, seen.said_count, 0))
+        entry
+            .gate_seen
+            .filter(|seen| seen.fence == fence)
+            .is_some_and(|seen| !ghost.is_held_within(self.around(seen.at), seen.said_count, 0).contains(&true))
     }
 
     /// A delivery is given up for its age: it must have that age, time under holds not counted.
@@ -326,7 +340,7 @@ impl Auditor {
         let ghost = self.destinations.get(&entry.destination);
         let credit_ms = ghost.map_or(0, |ghost| ghost.credit_ms(entry.origin, seen.at, seen.said_count));
         let age_ms = seen.at.since_ms(entry.origin).saturating_sub(credit_ms);
-        age_ms + NOTICE_SLACK_MS < self.env.config.retry_age_max_ms
+        age_ms + self.plan_slack_ms < self.env.config.retry_age_max_ms
     }
 
     /// What must have happened by now wherever nothing hinders it any more since `calm_since`.
@@ -358,6 +372,7 @@ impl Auditor {
             let is_clear = !ghost.is_held(now, ghost.said.len(), 0) && ghost.shut_since.is_none();
             if let Some(ended_at) = ended_at
                 && is_clear
+                && self.is_served
                 && entry.active
                 && entry.lease.is_none()
                 && entry.vest_at <= ended_at
@@ -399,5 +414,5 @@ fn is_bounded(breaker: &Breaker, now: StoreTime, config: &restante_core::Config)
         Circuit::HalfOpen(probe) => (true, probe.expires_at <= breaker.expires_at),
     };
     let longest_ms = config.breaker_life_ms(false).max(config.breaker_life_ms(true));
-    few && outlives && breaker.expires_at <= now.plus_ms(longest_ms + NOTICE_SLACK_MS)
+    few && outlives && breaker.expires_at <= now.plus_ms(longest_ms)
 }

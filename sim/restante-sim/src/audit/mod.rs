@@ -31,6 +31,20 @@ use ghost::{End, GhostEntry, GhostIntent, GhostLane, GhostSend};
 /// Evidence of a violation: role and alias.
 pub(crate) type Evidence = Vec<(&'static str, String)>;
 
+/// How long a commit takes from its snapshot on, while nobody stands still.
+const PLAN_SLACK_MS: u64 = 3_000;
+
+fn longest_pause_ms(scenario: &Scenario) -> u64 {
+    let process = &scenario.faults.process;
+    if process.pause.0 > 0 { process.pause_length.map_or(10_000, |length| length.max.0) } else { 0 }
+}
+
+/// Two rounds of one worker with everything it can have under way, if every destination has something for it.
+fn longest_round_ms(scenario: &Scenario) -> u64 {
+    let longest_ms = scenario.latency.network.max.0.min(scenario.config.request_timeout.0);
+    2 * u64::from(scenario.world.destinations) * longest_ms / scenario.config.concurrency.max(1) as u64
+}
+
 /// How long anything takes that is not in the settings: store operations, deliveries under way, a sweep itself.
 const LOOK_SLACK_MS: u64 = 10_000;
 
@@ -71,12 +85,18 @@ pub(crate) struct Auditor {
     pub(crate) healthy_ms: Vec<u64>,
     /// Hosts that something is wrong with: those of the lowest numbers.
     ailing_count: u32,
-    /// Whether nobody ever stands still, and no store operation takes long.
+    /// Whether nobody ever stands still, no store operation takes long, and everybody judges by one clock.
     is_steady: bool,
     /// Whether nothing hinders anybody here from doing what is due, also before faults end.
     is_calm: bool,
+    /// How much later than its snapshot anybody may believe it is. A store without a clock leaves that to who uses the answer.
+    ahead_ms: u64,
+    /// How far the instant at which something was planned may lie from its commit.
+    plan_slack_ms: u64,
     /// How much longer than its settings say a look at something may take to happen.
     look_slack_ms: u64,
+    /// Whether somebody delivers for good.
+    is_served: bool,
 }
 
 impl Auditor {
@@ -111,13 +131,19 @@ impl Auditor {
             probes: BTreeSet::new(),
             healthy_ms: Vec::new(),
             ailing_count: scenario.faults.receiver.ailing_count(),
-            is_steady: scenario.faults.process == Default::default() && scenario.faults.store.slow.0 == 0,
+            is_steady: scenario.faults.process == Default::default()
+                && scenario.faults.store.slow.0 == 0
+                && scenario.world.store_clock,
+            ahead_ms: tolerance_ms + if scenario.world.store_clock { 0 } else { longest_pause_ms(scenario) },
+            plan_slack_ms: PLAN_SLACK_MS + longest_pause_ms(scenario),
             is_calm: {
                 let faults = &scenario.faults;
                 let (store, process) = (faults.store == Default::default(), faults.process == Default::default());
                 store && process && faults.signals == Default::default() && faults.clocks == Default::default()
             },
-            look_slack_ms: LOOK_SLACK_MS + if scenario.world.cron_callers > 0 { scenario.world.cron_every.max.0 } else { 0 },
+            look_slack_ms: LOOK_SLACK_MS + longest_round_ms(scenario),
+            // A bounded run that reached its limit looks no further, and the next one comes when it has swept.
+            is_served: scenario.world.workers > 0,
         }
     }
 
@@ -466,7 +492,9 @@ fn is_blocked(store: &Model, env: &Env, destination: &str, at: StoreTime) -> boo
     let known = record.and_then(|found| Destination::decode(&found.value).ok());
     // What was released since was kept back until then; it is found by whoever looks next.
     let lasted = |known: &Destination| {
+        // Each destination is looked at a little later than it is released, by its own measure.
         let ends = known.holds.iter().map(|hold| hold.until).chain([known.paced_until, known.resumed_at]);
+        let ends = ends.map(|end| end.plus_ms(env.config.resume_jitter_ms));
         known.block_at(at, &env.config).is_some() || known.circuit_at(at) != CircuitState::Closed || ends.max() >= Some(at)
     };
     known.is_some_and(|known| lasted(&known))

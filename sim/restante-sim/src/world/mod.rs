@@ -121,6 +121,8 @@ pub struct World<'s> {
     events: u64,
     healed: bool,
     outage_until: SimTime,
+    /// When somebody who delivers started last.
+    last_start: SimTime,
     crashes_left: u32,
     /// Commits that may still be answered "unknown": a bound of explorations.
     ambiguous_left: u32,

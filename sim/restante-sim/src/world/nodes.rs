@@ -184,6 +184,9 @@ impl World<'_> {
             return;
         }
         self.nodes[node].up = true;
+        if matches!(self.nodes[node].role, Role::Worker | Role::Cron) {
+            self.last_start = self.now();
+        }
         let (name, life) = (self.nodes[node].name.clone(), self.nodes[node].life);
         self.row(&name, "start", format_args!(""), format_args!("life {life}"));
         match self.nodes[node].role {

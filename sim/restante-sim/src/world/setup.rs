@@ -56,6 +56,7 @@ impl<'s> World<'s> {
             events: 0,
             healed: false,
             outage_until: SimTime::ZERO,
+            last_start: SimTime::ZERO,
             crashes_left: scenario.faults.process.crashes_max,
             ambiguous_left: u32::MAX,
             pauses_left: 0,

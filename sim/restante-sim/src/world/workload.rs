@@ -312,8 +312,8 @@ impl World<'_> {
             return;
         }
         let heal_at = self.scenario.world.heal_at.0;
-        let (at, now, calm_since) = (self.now(), self.store_now(), StoreTime::from_ms(EPOCH_MS + heal_at));
-        self.auditor.check_bounds(&self.store, calm_since, at, now);
+        let (at, now, calm_since) = (self.now(), self.store_now(), heal_at.max(self.last_start.as_ms()));
+        self.auditor.check_bounds(&self.store, StoreTime::from_ms(EPOCH_MS + calm_since), at, now);
         if self.now().as_ms() > heal_at + self.scenario.world.settle_within.0 {
             let what = left.unwrap_or_else(|| ("send", "not handed over".to_owned()));
             self.auditor.violate(self.timeline.now(), "drains-after-heal", vec![what]);
