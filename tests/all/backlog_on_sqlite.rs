@@ -71,6 +71,7 @@ impl Bed {
             order_key: order_key.map(Arc::from),
             payload: Bytes::from(payload),
             signing: Sealed::default(),
+            fanout: restante_core::machine::FanoutChoice::Auto,
         };
         let env = self.env.clone();
         let (mut sending, mut step) = Sending::begin(&env, request, 0, LocalTime::default());

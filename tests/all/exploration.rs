@@ -52,6 +52,12 @@ fn a_sweep_while_index_rows_vanish_is_exhausted() {
 }
 
 #[test]
+fn two_intents_of_an_order_key_around_a_crash_are_exhausted() {
+    // One worker has nobody to change places with.
+    check("check/fanout", (71_783, 336_743), (71_783, 336_743));
+}
+
+#[test]
 fn what_only_a_sweep_does_wrong_is_found_by_exploring_it() {
     for mutant in [Mutant::IndexNotRepaired, Mutant::PayloadPrunedEarly] {
         let (violation, _) = explored("check/sweep", true, Some(mutant)).violation.expect("it is found");

@@ -99,6 +99,17 @@ pub struct EntryId {
     pub index: u32,
 }
 
+impl EntryId {
+    /// The place that stands for the intent of a send where a row names a delivery: no send has that many recipients.
+    pub const fn of_intent(send: SendId) -> Self {
+        Self { send, index: u32::MAX }
+    }
+    /// Whether it stands for the intent of its send.
+    pub const fn is_intent(&self) -> bool {
+        self.index == u32::MAX
+    }
+}
+
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.send, self.index)

@@ -44,7 +44,7 @@ pub struct Config {
     pub chunk_bytes: usize,
     /// How long a staged payload may stay unpublished.
     pub stage_deadline_ms: u64,
-    /// Most recipients of a direct send.
+    /// Most recipients of a direct send; a send with more becomes an intent, which workers expand.
     pub recipients_max: usize,
     /// How often a worker looks for due work without any signal.
     pub poll_interval_ms: u64,
@@ -70,6 +70,19 @@ pub struct Config {
     pub tries_max: u32,
     /// Longest pause before a try after a conflict.
     pub conflict_pause_ms: u64,
+    /// Most entries that one commit of an expansion makes.
+    #[serde(default = "expand_entries_max")]
+    pub expand_entries_max: usize,
+    /// Most lanes that one commit of a keyed expansion takes places in: each is a check of its transaction.
+    #[serde(default = "expand_lanes_max")]
+    pub expand_lanes_max: usize,
+}
+
+const fn expand_entries_max() -> usize {
+    128
+}
+const fn expand_lanes_max() -> usize {
+    5
 }
 
 impl Config {
@@ -105,6 +118,8 @@ impl Config {
             quarantine_retention_ms: 7 * 24 * HOUR,
             tries_max: 8,
             conflict_pause_ms: 20,
+            expand_entries_max: expand_entries_max(),
+            expand_lanes_max: expand_lanes_max(),
         }
     }
 
@@ -113,7 +128,7 @@ impl Config {
     /// # Errors
     /// The first [`ConfigError`] found.
     pub fn validate(&self, limits: &Limits) -> Result<(), ConfigError> {
-        let positive: [(&'static str, u64); 15] = [
+        let positive: [(&'static str, u64); 17] = [
             ("max_retention_ms", self.max_retention_ms),
             // An answer that is stale at once would be asked for again for ever.
             ("gate_freshness_ms", self.gate_freshness_ms),
@@ -130,6 +145,8 @@ impl Config {
             ("pointer_bucket_ms", self.pointer_bucket_ms),
             ("counter_slots", self.counter_slots),
             ("tries_max", self.tries_max.into()),
+            ("expand_entries_max", self.expand_entries_max as u64),
+            ("expand_lanes_max", self.expand_lanes_max as u64),
         ];
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(ConfigError::Zero(name));
@@ -152,7 +169,14 @@ impl Config {
         let entry_bytes = self.inline_bytes_max.saturating_add(ENTRY_BYTES_BESIDE_PAYLOAD_MAX);
         // Per recipient: entry, member, due row, pointer and lane slot.
         let accept_bytes = recipients.saturating_add(1).saturating_mul(entry_bytes.saturating_add(5 * floor.key_bytes_max));
+        // The last chunk of a keyed expansion checks intent, counters, order key and the next intent, and one lane a destination;
+        // it reads the next place beside them. Per entry it writes as much as an accept.
+        let lanes = self.expand_lanes_max;
+        let expand_writes = self.expand_entries_max.saturating_mul(6).saturating_add(16);
         for (what, has, needs) in [
+            ("checks in a transaction", limits.txn_checks_max, lanes.saturating_add(4)),
+            ("keys in a snapshot", limits.get_keys_max, lanes.saturating_add(5)),
+            ("writes in a transaction", limits.txn_writes_max, expand_writes),
             ("keys in a snapshot", limits.get_keys_max, floor.get_keys_max.max(counter_slots.saturating_add(1)).max(accept_keys)),
             ("checks in a transaction", limits.txn_checks_max, floor.txn_checks_max.max(accept_keys)),
             ("writes in a transaction", limits.txn_writes_max, recipients.saturating_mul(8).saturating_add(8)),

@@ -63,4 +63,25 @@ pub enum Observation {
         /// The lane's destination.
         destination: Arc<str>,
     },
+    /// Recipients of an intent became deliveries.
+    Expanded {
+        /// The send.
+        send: SendId,
+        /// How many.
+        recipient_count: u32,
+    },
+    /// An intent was given up with recipients left; a durable trace tells how many.
+    IntentDropped {
+        /// The send.
+        send: SendId,
+        /// How many recipients were given up.
+        recipient_count: u32,
+        /// Why.
+        reason: DropReason,
+    },
+    /// An order key's FIFO whose head had vanished was moved on.
+    QueueRepaired {
+        /// The order key.
+        order_key: Arc<str>,
+    },
 }

@@ -8,7 +8,7 @@
 //! | `b` | send, chunk number | [`PayloadChunk`](crate::record::PayloadChunk) |
 //! | `m` | send, index | [`Member`](crate::record::Member) |
 //! | `e` | send, index | [`Entry`](crate::record::Entry) |
-//! | `o` | order key | [`OrderKeyQueue`](crate::record::OrderKeyQueue) |
+//! | `k` | order key | [`OrderKeyQueue`](crate::record::OrderKeyQueue) |
 //! | `l` | order key, destination | [`Lane`](crate::record::Lane) |
 //! | `q` | order key, destination, position | [`LaneSlot`](crate::record::LaneSlot) |
 //! | `d` | destination, vest instant, send, index | [`DueRow`](crate::record::DueRow) |
@@ -18,6 +18,15 @@
 //! | `w` | | [`SweepState`](crate::record::SweepState) |
 //! | `x` | send, index | [`Quarantined`](crate::record::Quarantined) |
 //! | `z` | send, index | [`DeadLetter`](crate::record::DeadLetter) |
+//! | `f` | send | [`Intent`](crate::record::Intent) |
+//! | `a` | send, chunk number | [`RecipientChunk`](crate::record::RecipientChunk) |
+//! | `t` | order key, position | [`IntentSlot`](crate::record::IntentSlot) |
+//! | `y` | send | [`DeadIntent`](crate::record::DeadIntent) |
+//!
+//! An intent's due row and pointer stand under [`EXPANSIONS`], a destination that no inbox has, and its due row and its
+//! quarantined record under the index that [`EntryId::of_intent`] names: what finds, repairs and puts aside entries does the
+//! same for intents. Kinds that are swept together (an entry and an intent, a lane and an order key's FIFO, ...) have
+//! neighbouring tags, so that one range holds both.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -41,7 +50,7 @@ pub enum Kind {
     PayloadChunk = b'b',
     Member = b'm',
     Entry = b'e',
-    OrderKeyQueue = b'o',
+    OrderKeyQueue = b'k',
     Lane = b'l',
     LaneSlot = b'q',
     DueRow = b'd',
@@ -51,11 +60,15 @@ pub enum Kind {
     SweepState = b'w',
     Quarantined = b'x',
     DeadLetter = b'z',
+    Intent = b'f',
+    RecipientChunk = b'a',
+    IntentSlot = b't',
+    DeadIntent = b'y',
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::Intake,
         Self::Marker,
         Self::Stage,
@@ -72,8 +85,15 @@ impl Kind {
         Self::SweepState,
         Self::Quarantined,
         Self::DeadLetter,
+        Self::Intent,
+        Self::RecipientChunk,
+        Self::IntentSlot,
+        Self::DeadIntent,
     ];
 }
+
+/// The destination under which intents are discovered. No inbox has it: a destination has at least one byte.
+pub const EXPANSIONS: &str = "";
 
 /// A due row's key, taken apart.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -214,9 +234,38 @@ impl Keys {
     pub fn dead_letter(&self, id: EntryId) -> Key {
         self.of_entry(Kind::DeadLetter, id)
     }
+    /// An intent.
+    pub fn intent(&self, send: SendId) -> Key {
+        self.of_send(Kind::Intent, send).key()
+    }
+    /// A chunk of a send's recipients.
+    pub fn recipients(&self, send: SendId, number: u32) -> Key {
+        self.of_send(Kind::RecipientChunk, send).u64(number.into()).key()
+    }
+    /// A place in the FIFO of an order key.
+    pub fn intent_slot(&self, order_key: &str, position: Position) -> Key {
+        self.build(Kind::IntentSlot).str(order_key).u64(position.get()).key()
+    }
+    /// The trace of an intent that was given up.
+    pub fn dead_intent(&self, send: SendId) -> Key {
+        self.of_send(Kind::DeadIntent, send).key()
+    }
+    /// What makes an intent discoverable: its due row.
+    pub fn intent_due(&self, send: SendId, vest_at: StoreTime) -> Key {
+        self.due(EXPANSIONS, vest_at, EntryId::of_intent(send))
+    }
+    /// The entries of a send from index `from` to before `to`.
+    pub fn entries(&self, send: SendId, from: u32, to: u32) -> KeyRange {
+        KeyRange { start: self.entry(EntryId { send, index: from }), end: Some(self.entry(EntryId { send, index: to })) }
+    }
     /// All records of the backlog.
     pub fn everything(&self) -> KeyRange {
         KeyRange::prefix(self.prefix.as_bytes())
+    }
+    /// All records of two kinds with neighbouring tags.
+    pub fn all_of_both(&self, first: Kind, second: Kind) -> KeyRange {
+        debug_assert!(first as u8 + 1 == second as u8, "{first:?} and {second:?} are no neighbours");
+        KeyRange { end: self.all(second).end, ..self.all(first) }
     }
     /// All records of a kind.
     pub fn all(&self, kind: Kind) -> KeyRange {
@@ -253,6 +302,17 @@ impl Keys {
     /// [`TupleError`] when it is not such a key.
     pub fn read_send(&self, kind: Kind, key: &Key) -> Result<SendId, TupleError> {
         Ok(SendId::from_bytes(self.read(kind, key)?.raw::<16>()?))
+    }
+
+    /// Takes an order key's key apart.
+    ///
+    /// # Errors
+    /// [`TupleError`] when it is not such a key.
+    pub fn read_order_key(&self, key: &Key) -> Result<Arc<str>, TupleError> {
+        let mut reader = self.read(Kind::OrderKeyQueue, key)?;
+        let order_key = reader.str()?.into();
+        reader.end()?;
+        Ok(order_key)
     }
 
     /// Takes a due row's key apart.

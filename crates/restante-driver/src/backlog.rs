@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use restante_core::atoms::{EntryId, SendId};
 use restante_core::machine::{
-    DoctorReport, Failure, InspectPage, PostResult, QuarantinePage, RunReport, SendRequest, inspect_page, inspect_range,
-    quarantine_page, quarantine_range,
+    DoctorReport, Failure, InspectPage, IntentPage, PostResult, QuarantinePage, RunReport, SendRequest, inspect_page,
+    inspect_range, intent_page, intent_range, quarantine_page, quarantine_range,
 };
 use restante_core::plan::{Depth, DepthReport, DropQuarantined, Rejection, Revive, SetIntake};
 use restante_core::{Command, Config, Env, Outcome, machine};
@@ -27,7 +27,7 @@ use crate::worker::Running;
 ///
 /// - **Sends**: [`send`](Self::send), [`send_many`](Self::send_many), and [`immediate`](Self::immediate), which owns nothing.
 /// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good.
-/// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect),
+/// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect), [`intents`](Self::intents),
 ///   [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
 /// - **Operates**: [`set_intake`](Self::set_intake), [`revive`](Self::revive), [`drop_quarantined`](Self::drop_quarantined).
 #[derive(Clone)]
@@ -93,11 +93,12 @@ impl Backlog {
     /// See [`SendError`]. There is no hidden direct delivery.
     pub async fn send(&self, message: Message) -> Result<Accepted, SendError> {
         let recipients = message.recipients()?;
+        let fanout = message.fanout;
         let (payload, idempotency_key, order_key, signing) = message.into_parts();
         let send = new_send();
         let idempotency_key = idempotency_key.unwrap_or_else(|| send.to_string().into());
         let request =
-            SendRequest { send, idempotency_key: Arc::clone(&idempotency_key), recipients, order_key, payload, signing };
+            SendRequest { send, idempotency_key: Arc::clone(&idempotency_key), recipients, order_key, payload, signing, fanout };
         match self.shared.accept(request).await {
             Ok((send, duplicate)) => Ok(Accepted { send, duplicate }),
             Err(machine::SendError::Unknown) => Err(SendError::Unknown { idempotency_key }),
@@ -187,7 +188,17 @@ impl Backlog {
         Ok(inspect_page(&self.shared.env, &page))
     }
 
-    /// Whether intake is closed and nothing is left to deliver, at one snapshot.
+    /// One page of at most `limit` intents: sends whose recipients are not all deliveries yet. From `next` of an earlier page or
+    /// from the beginning.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn intents(&self, next: Option<Key>, limit: usize) -> Result<IntentPage, StoreError> {
+        let page = self.shared.store.scan(intent_range(&self.shared.env, next), limit).await?;
+        Ok(intent_page(&self.shared.env, &page))
+    }
+
+    /// Whether intake is closed and nothing is left to expand or deliver, at one snapshot.
     ///
     /// # Errors
     /// [`Failure`] of the store.
@@ -214,7 +225,7 @@ impl Backlog {
 
     // Operates.
 
-    /// Puts a quarantined delivery back, due at once, at the front of its lane. Its retention is not extended.
+    /// Puts a quarantined delivery, or an intent (under [`EntryId::of_intent`]), back, due at once, at the front of its lane. Its retention is not extended.
     ///
     /// # Errors
     /// [`Failure::Rejected`] with [`Rejection::Gone`], [`Rejection::StillUnreadable`], or [`Rejection::Taken`] while the head

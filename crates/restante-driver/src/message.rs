@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use restante_core::atoms::{Bytes, Sealed};
+use restante_core::machine::FanoutChoice;
 use restante_core::plan::Recipient;
 use url::{Origin, Url};
 
@@ -14,6 +15,7 @@ pub struct Message {
     idempotency_key: Option<Arc<str>>,
     order_key: Option<Arc<str>>,
     signing: Sealed,
+    pub(crate) fanout: FanoutChoice,
 }
 
 /// Why an inbox is none.
@@ -35,6 +37,7 @@ impl Message {
             idempotency_key: None,
             order_key: None,
             signing: Sealed::default(),
+            fanout: FanoutChoice::default(),
         }
     }
 
@@ -64,6 +67,14 @@ impl Message {
     #[must_use]
     pub fn signing(mut self, reference: Sealed) -> Self {
         self.signing = reference;
+        self
+    }
+
+    /// Whether it is accepted as an intent, which workers expand into its deliveries, or with all of them at once. By itself, a
+    /// message to more than `recipients_max` inboxes is.
+    #[must_use]
+    pub fn fanout(mut self, choice: FanoutChoice) -> Self {
+        self.fanout = choice;
         self
     }
 

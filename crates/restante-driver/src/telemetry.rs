@@ -24,6 +24,7 @@ pub(crate) struct Telemetry {
     failed: Counter<u64>,
     in_flight: UpDownCounter<i64>,
     depth: Gauge<i64>,
+    recipients: Histogram<u64>,
 }
 
 /// An attempt under way.
@@ -59,6 +60,10 @@ impl Telemetry {
             started: meter.u64_counter("fedify.queue.task.started").with_description("Attempts that began").build(),
             completed: meter.u64_counter("fedify.queue.task.completed").with_description("Deliveries that arrived").build(),
             failed: meter.u64_counter("fedify.queue.task.failed").with_description("Claims that ended otherwise").build(),
+            recipients: meter
+                .u64_histogram("activitypub.fanout.recipients")
+                .with_description("Recipients that became deliveries in one commit")
+                .build(),
             in_flight: meter.i64_up_down_counter("fedify.queue.task.in_flight").with_description("Attempts under way").build(),
             depth: meter
                 .i64_gauge("fedify.queue.depth")
@@ -142,6 +147,15 @@ impl Telemetry {
             Observation::QuarantineDropped { entry } => tracing::warn!(%entry, "dropped at the end of its quarantine"),
             Observation::IndexRepaired { entry } => tracing::warn!(%entry, "a missing index row was put back"),
             Observation::LaneRepaired { destination } => tracing::warn!(%destination, "a lane was moved past a lost head"),
+            Observation::Expanded { send, recipient_count } => {
+                self.recipients.record(u64::from(*recipient_count), &[]);
+                tracing::debug!(%send, recipient_count, "expanded");
+            }
+            Observation::IntentDropped { send, recipient_count, reason } => {
+                self.permanent_failure.add(u64::from(*recipient_count), &[]);
+                tracing::warn!(%send, recipient_count, %reason, "dropped before they were expanded: a trace tells more");
+            }
+            Observation::QueueRepaired { order_key } => tracing::warn!(%order_key, "intents were moved past a lost head"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use restante_core::atoms::{Bytes, EntryId, OwnerId, Sealed, SendId};
-use restante_core::machine::{Io, PostResult, Reply, SendRequest, Slots};
+use restante_core::machine::{FanoutChoice, Io, PostResult, Reply, SendRequest, Slots};
 use restante_core::plan::Recipient;
 use restante_core::record::redact;
 use restante_core::{Config, Env};
@@ -113,12 +113,19 @@ pub enum Operation {
         signing_bytes: usize,
         /// Its counter slot.
         slot: u64,
+        /// Whether it was to become an intent; what journals that do not say it left to the number of recipients.
+        #[serde(default, skip_serializing_if = "is_auto")]
+        fanout: FanoutChoice,
     },
     /// An operator's command; only what it read and committed is recorded.
     Command {
         /// Its name.
         name: String,
     },
+}
+
+fn is_auto(fanout: &FanoutChoice) -> bool {
+    *fanout == FanoutChoice::Auto
 }
 
 impl Operation {
@@ -133,13 +140,23 @@ impl Operation {
             payload_digest,
             signing_bytes: request.signing.expose().len(),
             slot,
+            fanout: request.fanout,
         }
     }
 
     /// The request that a recorded send stands for, with zeros in place of what is not recorded; its digest; and its slot.
     pub fn to_request(&self) -> Option<(SendRequest, u64, u64)> {
-        let Self::Send { send, idempotency_key, recipients, order_key, payload_bytes, payload_digest, signing_bytes, slot } =
-            self
+        let Self::Send {
+            send,
+            idempotency_key,
+            recipients,
+            order_key,
+            payload_bytes,
+            payload_digest,
+            signing_bytes,
+            slot,
+            fanout,
+        } = self
         else {
             return None;
         };
@@ -154,6 +171,7 @@ impl Operation {
             order_key: order_key.clone(),
             payload: Bytes::from(zeros(payload_bytes)),
             signing: Sealed::new(zeros(signing_bytes)),
+            fanout: *fanout,
         };
         Some((request, *payload_digest, *slot))
     }

@@ -166,10 +166,10 @@ impl From<Rejection> for Fault {
             }
             Rejection::Gone => (Code::UnknownId, "list what there is, and take an id from there"),
             Rejection::Aborted | Rejection::StageGone => (Code::Refused, "send again"),
-            Rejection::BehindIntents => (Code::Refused, "use the version that expands them"),
             Rejection::NotDue | Rejection::LeaseLost | Rejection::Taken => (Code::Refused, "look again later"),
             Rejection::StillUnreadable(_) => (Code::Refused, "use the version that wrote it, or drop it"),
             Rejection::NotNeeded => (Code::Refused, "nothing: it is as it should be"),
+            Rejection::Expired => (Code::Refused, "nothing: its time is over"),
         };
         Self::new(code, rejection.to_string(), what_to_do)
     }

@@ -4,9 +4,10 @@
 //! it says; each is there to trip one property, and the same seed passes without it.
 
 use restante_core::atoms::{Bytes, Fence, SendId};
+use restante_core::keys::EXPANSIONS;
 use restante_core::keys::Kind;
 use restante_core::machine::{About, Failure, PostResult, Reply, RunReport, SendError};
-use restante_core::record::{Body, DueRow, Entry, Intake, Lease, Pointer, Quarantined, Record};
+use restante_core::record::{Body, DueRow, Entry, Intake, Intent, Lease, Pointer, Quarantined, RecipientChunk, Record};
 use restante_core::{Effect, Env, Subject};
 use restante_engine::SimTime;
 use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write};
@@ -114,6 +115,32 @@ mutants! {
         "A worker that found nothing looks again at once.";
     Panics "panics" trips "does-not-panic" in "smoke/plain", explored "check/small":
         "A settle panics.";
+    CursorNotAdvanced "cursor-not-advanced" trips "cursor-counts-entries" in "fanout/two-workers", explored "check/fanout":
+        "An expansion makes its entries and leaves its cursor where it was.";
+    ExpandedFromZero "expanded-from-zero" trips "cursor-never-goes-back" in "fanout/cursor-replay", explored "check/fanout":
+        "A claim that takes an expansion over begins at the first recipient again.";
+    ExpansionReplayed "expansion-replayed" trips "recipient-materialises-once" in "fanout/deleted-entries", beyond "it waits eight seconds of a clock that stands still":
+        "The entries of an expansion are written once more, seconds later.";
+    ExpansionUnchecked "expansion-unchecked" trips "expansion-holds-the-fence" in "fanout/deleted-entries", beyond "the one counter slot keeps what is outdated from committing":
+        "An expansion commits its entries whatever became of its intent.";
+    ExpansionWithoutFence "expansion-without-fence" trips "expansion-holds-the-fence" in "fanout/two-workers", beyond "one worker has nobody whose lease it could take":
+        "An expansion takes whatever lease it finds for its own.";
+    BorderRecipientSkipped "border-recipient-skipped" trips "snapshot-is-followed" in "fanout/huge", beyond "the recipients of a bound fit one chunk":
+        "An expansion skips the first recipient behind each border of a chunk.";
+    WaitingIntentExpanded "waiting-intent-expanded" trips "only-the-head-expands" in "fanout/behind-an-intent", explored "check/fanout":
+        "An intent behind another of its order key may be expanded at once.";
+    QueueNotAsked "queue-not-asked" trips "lane-order" in "fanout/behind-an-intent", beyond "every send of the bound is an intent":
+        "A keyed direct send does not look for intents before it.";
+    PendingMiscounted "pending-miscounted" trips "depth-is-the-recount" in "fanout/two-workers", explored "check/fanout":
+        "An expansion leaves the counters as they are.";
+    StageLeftBehind "stage-left-behind" trips "publish-is-whole" in "fanout/stage-to-publish", explored "check/fanout":
+        "A publish leaves its stage where it is.";
+    RecipientsPrunedEarly "recipients-pruned-early" trips "recipients-outlive-their-expansion" in "fanout/behind-an-intent", beyond "nobody sweeps in the bound":
+        "The sweep takes every send for one without an intent.";
+    ExpiredUnrecorded "expired-unrecorded" trips "intent-ends-visibly" in "fanout/expires-unexpanded", beyond "retention outlasts a bound":
+        "An intent is given up without a trace.";
+    ConflictOverwritten "conflict-overwritten" trips "conflict-is-parked" in "fanout/conflicting-chunk", beyond "nobody stands in the way in a bound":
+        "An expansion does not look at what stands where its entries go.";
 }
 
 impl Mutant {
@@ -140,7 +167,7 @@ impl Mutant {
 
     /// What happens again, unasked, after this was committed: after how long, and which writes.
     pub(crate) fn replayed(self, about: &About, txn: &Txn, env: &Env) -> Option<(u64, Txn)> {
-        if self != Self::AcceptReplayed || about.what != "accept" {
+        if !matches!((self, about.what), (Self::AcceptReplayed, "accept") | (Self::ExpansionReplayed, "expand")) {
             return None;
         }
         let mut again = Txn { checks: Vec::new(), writes: txn.writes.clone() };
@@ -201,6 +228,20 @@ impl Mutant {
                     });
                 }
             }
+            (Self::CursorNotAdvanced, "expand") => {
+                let made = entry_puts(txn, env).count() as u32;
+                rewrite_intents(txn, env, |intent| intent.cursor -= made.min(intent.cursor));
+            }
+            (Self::ExpansionUnchecked, "expand") => {
+                txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::Intent));
+            }
+            (Self::WaitingIntentExpanded, "publish" | "accept") => activate_intents(txn, env),
+            (Self::QueueNotAsked, "accept") => {
+                txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::OrderKeyQueue));
+            }
+            (Self::PendingMiscounted, "expand") => drop_writes(txn, env, Kind::Counters),
+            (Self::StageLeftBehind, "publish") => txn.writes.retain(|write| env.keys.kind_of(&write.key) != Some(Kind::Stage)),
+            (Self::ExpiredUnrecorded, "drop-intent") => drop_writes(txn, env, Kind::DeadIntent),
             (Self::QuarantineEmptied, "quarantine") => {
                 for write in &mut txn.writes {
                     if let (Some(Kind::Quarantined), Mutation::Put(value)) = (env.keys.kind_of(&write.key), &mut write.mutation)
@@ -246,6 +287,24 @@ impl Mutant {
                     }
                 }),
                 (Self::PauseIgnored, "gate", Kind::Destination) | (Self::MarkerIgnored, "accept", Kind::Marker) => *record = None,
+                (Self::QueueNotAsked, "accept", Kind::OrderKeyQueue)
+                | (Self::RecipientsPrunedEarly, "prune", Kind::Intent | Kind::Quarantined) => *record = None,
+                (Self::ExpandedFromZero, "claim-intent", Kind::Intent) => rewrite(record, |intent: &mut Intent| {
+                    if intent.lease.is_some() {
+                        (intent.cursor, intent.chunk) = (0, 0);
+                    }
+                }),
+                (Self::ExpansionWithoutFence, "expand", Kind::Intent) => rewrite(record, |intent: &mut Intent| {
+                    intent.fence = about.fence;
+                    intent.lease = Some(Lease { owner: alias::owner_id(origin.node, origin.life), expires_at: now });
+                }),
+                (Self::BorderRecipientSkipped, "load-recipients", Kind::RecipientChunk) => {
+                    rewrite(record, |chunk: &mut RecipientChunk| {
+                        if chunk.first > 0 && chunk.recipients.len() > 1 {
+                            chunk.recipients.remove(0);
+                        }
+                    })
+                }
                 (Self::IntakeUnchecked, "accept", Kind::Intake) => rewrite(record, |intake: &mut Intake| intake.open = true),
                 _ => {}
             }
@@ -267,6 +326,10 @@ impl Mutant {
                 *code = 502;
             }
             (Self::PayloadPrunedEarly, "sweep-count", Reply::Page { result: Ok(page), .. }) => {
+                page.entries.clear();
+                page.next = None;
+            }
+            (Self::ConflictOverwritten, "expand-probe", Reply::Page { result: Ok(page), .. }) => {
                 page.entries.clear();
                 page.next = None;
             }
@@ -321,6 +384,39 @@ fn rewrite_own_entry(about: &About, txn: &mut Txn, env: &Env, change: impl FnOnc
     }
 }
 
+fn rewrite_intents(txn: &mut Txn, env: &Env, mut change: impl FnMut(&mut Intent)) {
+    for write in &mut txn.writes {
+        if let (Some(Kind::Intent), Mutation::Put(value)) = (env.keys.kind_of(&write.key), &mut write.mutation)
+            && let Ok(mut intent) = Intent::decode(value)
+        {
+            change(&mut intent);
+            *value = intent.encode();
+        }
+    }
+}
+
+/// Makes every intent that is put claimable, with its index rows.
+fn activate_intents(txn: &mut Txn, env: &Env) {
+    let mut rows = Vec::new();
+    rewrite_intents(txn, env, |intent| intent.active = true);
+    for write in &txn.writes {
+        if let (Ok(send), Mutation::Put(value)) = (env.keys.read_send(Kind::Intent, &write.key), &write.mutation)
+            && let Ok(intent) = Intent::decode(value)
+        {
+            rows.push((env.keys.intent_due(send, intent.vest_at), DueRow { lane: intent.place.clone() }.encode()));
+            rows.push((env.keys.pointer(EXPANSIONS, intent.vest_at), Pointer {}.encode()));
+        }
+    }
+    put_rows(txn, rows);
+}
+
+fn put_rows(txn: &mut Txn, rows: Vec<(Key, Value)>) {
+    for (key, value) in rows {
+        txn.writes.retain(|write| write.key != key);
+        txn.writes.push(Write { key, mutation: Mutation::Put(value), guard: Guard::Idempotent });
+    }
+}
+
 fn drop_writes(txn: &mut Txn, env: &Env, kind: Kind) {
     txn.writes.retain(|write| env.keys.kind_of(&write.key) != Some(kind));
     txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(kind));
@@ -355,8 +451,5 @@ fn index_entries(txn: &mut Txn, env: &Env) {
             rows.push((env.keys.pointer(&entry.destination, entry.vest_at), Pointer {}.encode()));
         }
     }
-    for (key, value) in rows {
-        txn.writes.retain(|write| write.key != key);
-        txn.writes.push(Write { key, mutation: Mutation::Put(value), guard: Guard::Idempotent });
-    }
+    put_rows(txn, rows);
 }

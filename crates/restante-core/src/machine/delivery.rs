@@ -183,7 +183,13 @@ impl Delivery {
             Outcome::Gate(GateAnswer::Defer { until }) => self.settle(env, Verdict::Defer { until }, 0, local),
             Outcome::Settled(settled) => self.end(DeliveryEnd::Settled(settled)),
             Outcome::Quarantined => self.end(DeliveryEnd::Quarantined),
-            Outcome::Accepted { .. } | Outcome::Resolved(_) | Outcome::Intake { .. } | Outcome::Depth(_) | Outcome::Done => {
+            Outcome::Accepted { .. }
+            | Outcome::Resolved(_)
+            | Outcome::Intake { .. }
+            | Outcome::Depth(_)
+            | Outcome::IntentClaimed(_)
+            | Outcome::Expanded { .. }
+            | Outcome::Done => {
                 debug_assert!(false, "no delivery runs a command with this outcome");
                 self.end(DeliveryEnd::NotClaimed)
             }

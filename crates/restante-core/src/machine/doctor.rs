@@ -14,10 +14,10 @@ use super::{About, Io, LocalTime, Reply};
 use crate::atoms::{EntryId, Fence, Position, SendId};
 use crate::effect::Effect;
 use crate::keys::Kind;
-use crate::plan::{Command, Env, Prune, Recount, Rejection, RepairIndex, RepairLane, Stop, Subject, View};
+use crate::plan::{Command, Env, Prune, Recount, Rejection, RepairIndex, RepairLane, RepairQueue, Stop, Subject, View};
 use crate::record::{
-    Body, Class, Counters, DeadLetter, Destination, DueRow, Entry, Intake, Lane, LaneSlot, Marker, Member, OrderKeyQueue,
-    PayloadChunk, Pointer, Quarantined, Record, Stage, SweepState, Unreadable,
+    Body, Class, Counters, DeadIntent, DeadLetter, Destination, DueRow, Entry, Intake, Intent, IntentSlot, Lane, LaneSlot, Lease,
+    Marker, Member, OrderKeyQueue, PayloadChunk, Pointer, Quarantined, RecipientChunk, Record, Stage, SweepState, Unreadable,
 };
 
 /// Something that must not be.
@@ -87,6 +87,32 @@ pub enum Finding {
         /// The entry it names.
         entry: EntryId,
     },
+    /// An order key whose head intent is gone or was not activated.
+    #[error("the head of the intents of order key {order_key:?} is gone, damaged or not active: none of them is expanded")]
+    QueueStuck {
+        /// The order key.
+        order_key: Arc<str>,
+    },
+    /// An intent that waits in a FIFO which does not lead to it.
+    #[error("the intent of send {send} waits at place {} of a FIFO that does not lead to it: it would never be expanded", position.get())]
+    OutsideItsQueue {
+        /// The send.
+        send: SendId,
+        /// The place it believes to have.
+        position: Position,
+    },
+    /// An intent whose next recipients or whose payload are missing.
+    #[error("the intent of send {send} lacks recipients or payload: it will be put aside, or its deliveries dropped")]
+    IntentIncomplete {
+        /// The send.
+        send: SendId,
+    },
+    /// Recipients of a send that is neither staged nor an intent.
+    #[error("recipients of send {send} are left over: the next sweep removes them")]
+    StrayRecipients {
+        /// The send.
+        send: SendId,
+    },
     /// Depth is not what is there.
     #[error("the counters say {recorded}, counted were {counted}")]
     Miscounted {
@@ -149,6 +175,8 @@ enum Question {
     Present { while_there: (Key, Version), keys: Vec<Key>, finding: Finding },
     /// Does the place of a waiting entry name it?
     InLane { entry: (Key, Version), id: EntryId, lane: Key, slot: Key, position: Position },
+    /// Does the place of a waiting intent name it?
+    InQueue { intent: (Key, Version), send: SendId, queue: Key, slot: Key, position: Position },
     /// Is one of these there?
     AnyOf { keys: Vec<Key>, finding: Finding },
 }
@@ -159,7 +187,7 @@ enum State {
     Counting,
     Scanning,
     Asking {
-        question: Question,
+        question: Box<Question>,
         keys: Vec<Key>,
     },
     Repairing {
@@ -233,7 +261,7 @@ impl Doctor {
             }
             (State::Asking { question, keys }, Reply::Snapshot { result: Ok(records), at }) => {
                 let view = View { at, records: keys.iter().cloned().zip(records).collect() };
-                let question = question.clone();
+                let question = (**question).clone();
                 self.judge(env, question, &view)
             }
             (State::Repairing { transact, .. }, reply) => {
@@ -300,16 +328,43 @@ impl Doctor {
             Kind::Marker => Marker::decode(value).map(drop),
             Kind::Stage => Stage::decode(value).map(drop),
             Kind::PayloadChunk => PayloadChunk::decode(value).map(drop),
-            Kind::OrderKeyQueue => OrderKeyQueue::decode(value).map(drop),
             Kind::Pointer => Pointer::decode(value).map(drop),
             Kind::Destination => Destination::decode(value).map(drop),
             Kind::Counters => Counters::decode(value).map(drop),
             Kind::SweepState => SweepState::decode(value).map(drop),
             Kind::DeadLetter => DeadLetter::decode(value).map(drop),
             Kind::LaneSlot => LaneSlot::decode(value).map(drop),
+            Kind::IntentSlot => IntentSlot::decode(value).map(drop),
+            Kind::DeadIntent => DeadIntent::decode(value).map(drop),
             Kind::Quarantined => {
                 self.counted.quarantined += 1;
-                Quarantined::decode(value).map(drop)
+                let aside = Quarantined::decode(value)?;
+                if env.keys.read_entry(kind, key).is_ok_and(|id| id.is_intent()) {
+                    self.counted.pending_recipients += Intent::remaining_of(aside.record.as_slice()).map_or(0, i64::from);
+                }
+                Ok(())
+            }
+            Kind::RecipientChunk => {
+                RecipientChunk::decode(value)?;
+                let Ok(send) = env.keys.read_send(kind, key) else { return broken };
+                let prune = Prune { key: key.clone(), version: record.version, chunk_of: Some(send) };
+                self.questions.push_back(Question::Plan(Command::Prune(prune), Finding::StrayRecipients { send }));
+                Ok(())
+            }
+            Kind::OrderKeyQueue => {
+                OrderKeyQueue::decode(value)?;
+                let Ok(order_key) = env.keys.read_order_key(key) else { return broken };
+                let finding = Finding::QueueStuck { order_key: order_key.clone() };
+                self.questions.push_back(Question::Plan(Command::RepairQueue(RepairQueue { order_key }), finding));
+                Ok(())
+            }
+            Kind::Intent => {
+                self.counted.intents += 1;
+                self.counted.pending_recipients += Intent::remaining_of(value.as_bytes()).map_or(0, i64::from);
+                let Ok(send) = env.keys.read_send(kind, key) else { return broken };
+                let intent = Intent::decode(value)?;
+                self.examine_intent(env, send, &intent, (key.clone(), record.version), at);
+                Ok(())
             }
             Kind::Member => {
                 Member::decode(value)?;
@@ -345,10 +400,7 @@ impl Doctor {
     }
 
     fn examine_entry(&mut self, env: &Env, id: EntryId, entry: &Entry, as_seen: (Key, Version), at: StoreTime) {
-        let longest_ms = env.config.lease_ms.saturating_add(env.config.max_clock_skew_ms);
-        if entry.lease.is_some_and(|lease| lease.expires_at.since_ms(at) > longest_ms) {
-            self.found(Finding::LeaseTooLong { entry: id }, None);
-        }
+        self.examine_lease(env, id, entry.lease, at);
         if entry.active {
             let repair = Command::RepairIndex(RepairIndex { id });
             self.questions.push_back(Question::Plan(repair, Finding::Undiscoverable { entry: id }));
@@ -364,18 +416,51 @@ impl Doctor {
         }
         if let Body::Staged { chunk_count } = entry.body {
             let finding = Finding::PayloadIncomplete { entry: id };
-            let mut ask = |keys| {
-                let (while_there, finding) = (as_seen.clone(), finding.clone());
-                self.questions.push_back(Question::Present { while_there, keys, finding });
-            };
-            ask(vec![env.keys.member(id)]);
-            let chunk = |number: SendChunk| env.keys.chunk(number.0, number.1);
-            let mut from = 0;
-            while from < chunk_count {
-                let until = from.saturating_add(CHUNKS_AT_ONCE).min(chunk_count);
-                ask((from..until).map(|number| chunk((id.send, number))).collect());
-                from = until;
-            }
+            self.ask_for(&as_seen, vec![env.keys.member(id)], &finding);
+            self.ask_for_payload(env, id.send, chunk_count, &as_seen, &finding);
+        }
+    }
+
+    fn examine_lease(&mut self, env: &Env, id: EntryId, lease: Option<Lease>, at: StoreTime) {
+        let longest_ms = env.config.lease_ms.saturating_add(env.config.max_clock_skew_ms);
+        if lease.is_some_and(|lease| lease.expires_at.since_ms(at) > longest_ms) {
+            self.found(Finding::LeaseTooLong { entry: id }, None);
+        }
+    }
+
+    fn examine_intent(&mut self, env: &Env, send: SendId, intent: &Intent, as_seen: (Key, Version), at: StoreTime) {
+        let id = EntryId::of_intent(send);
+        self.examine_lease(env, id, intent.lease, at);
+        if intent.active {
+            let repair = Command::RepairIndex(RepairIndex { id });
+            self.questions.push_back(Question::Plan(repair, Finding::Undiscoverable { entry: id }));
+        } else if let Some(place) = &intent.place {
+            self.questions.push_back(Question::InQueue {
+                intent: as_seen.clone(),
+                send,
+                queue: env.keys.order_key(&place.order_key),
+                slot: env.keys.intent_slot(&place.order_key, place.position),
+                position: place.position,
+            });
+        }
+        let finding = Finding::IntentIncomplete { send };
+        self.ask_for(&as_seen, vec![env.keys.recipients(send, intent.chunk)], &finding);
+        if let Body::Staged { chunk_count } = intent.body {
+            self.ask_for_payload(env, send, chunk_count, &as_seen, &finding);
+        }
+    }
+
+    fn ask_for(&mut self, while_there: &(Key, Version), keys: Vec<Key>, finding: &Finding) {
+        let (while_there, finding) = (while_there.clone(), finding.clone());
+        self.questions.push_back(Question::Present { while_there, keys, finding });
+    }
+
+    fn ask_for_payload(&mut self, env: &Env, send: SendId, chunk_count: u32, as_seen: &(Key, Version), finding: &Finding) {
+        let mut from = 0;
+        while from < chunk_count {
+            let until = from.saturating_add(CHUNKS_AT_ONCE).min(chunk_count);
+            self.ask_for(as_seen, (from..until).map(|number| env.keys.chunk(send, number)).collect(), finding);
+            from = until;
         }
     }
 
@@ -389,6 +474,7 @@ impl Doctor {
                     Question::Plan(..) => return self.judge(env, question, &View::default()),
                     Question::Present { while_there, keys, .. } => [std::slice::from_ref(&while_there.0), keys].concat(),
                     Question::InLane { entry, lane, slot, .. } => vec![entry.0.clone(), lane.clone(), slot.clone()],
+                    Question::InQueue { intent, queue, slot, .. } => vec![intent.0.clone(), queue.clone(), slot.clone()],
                     Question::AnyOf { keys, .. } => keys.clone(),
                 };
                 self.ask(question, keys)
@@ -405,7 +491,7 @@ impl Doctor {
     }
 
     fn ask(&mut self, question: Question, keys: Vec<Key>) -> DoctorStep {
-        self.state = State::Asking { question, keys: keys.clone() };
+        self.state = State::Asking { question: Box::new(question), keys: keys.clone() };
         DoctorStep::Do(Io::Read(keys))
     }
 
@@ -420,7 +506,9 @@ impl Doctor {
                     return self.ask(question, keys);
                 }
                 // A lane whose head is gone and whose next place is missing or damaged: no repair knows where to go on.
-                Err(Stop::Inconsistent { .. }) if matches!(command, Command::RepairLane(_)) => Some((finding.clone(), None)),
+                Err(Stop::Inconsistent { .. }) if matches!(command, Command::RepairLane(_) | Command::RepairQueue(_)) => {
+                    Some((finding.clone(), None))
+                }
                 // What cannot be read is found by itself when its own page comes.
                 Err(Stop::Reject(_) | Stop::Inconsistent { .. }) => None,
             },
@@ -435,6 +523,14 @@ impl Doctor {
                     record(lane).is_some_and(|found| Lane::decode(&found.value).is_ok_and(|lane| lane.head_entry == *id));
                 let finding = Finding::OutsideItsLane { entry: *id, position: *position };
                 (is_still(entry) && !leads_there && !is_head).then_some((finding, None))
+            }
+            Question::InQueue { intent, send, queue, slot, position } => {
+                let leads_there = record(queue).is_some()
+                    && record(slot).is_some_and(|found| IntentSlot::decode(&found.value).is_ok_and(|slot| slot.intent == *send));
+                let is_head = record(queue)
+                    .is_some_and(|found| OrderKeyQueue::decode(&found.value).is_ok_and(|queue| queue.head_intent == *send));
+                let finding = Finding::OutsideItsQueue { send: *send, position: *position };
+                (is_still(intent) && !leads_there && !is_head).then_some((finding, None))
             }
             Question::AnyOf { keys, finding } => keys.iter().all(|key| record(key).is_none()).then(|| (finding.clone(), None)),
         };
@@ -478,5 +574,3 @@ impl Doctor {
         self.repair_from(env, index + 1, local)
     }
 }
-
-type SendChunk = (SendId, u32);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use restante_core_derive::VisitAtoms;
 use restante_kv::{Key, KeyRange, Page, StoreTime, Versioned};
 
-use crate::atoms::{EntryId, Fence};
+use crate::atoms::{EntryId, Fence, SendId};
 use crate::keys::Kind;
 use crate::plan::Env;
-use crate::record::{Entry, LaneRef, Lease, QuarantineReason, Quarantined, Record, Unreadable, WaitReason};
+use crate::record::{Entry, Intent, LaneRef, Lease, QuarantineReason, Quarantined, Record, Unreadable, WaitReason};
 
 /// What may be shown of an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -83,6 +83,79 @@ fn row_of(env: &Env, id: EntryId, entry: Entry) -> InspectRow {
     }
 }
 
+/// What may be shown of an intent.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct IntentRow {
+    /// The send.
+    pub send: SendId,
+    /// Recipients that are deliveries already.
+    pub expanded: u32,
+    /// Recipients in all.
+    pub total: u32,
+    /// When the backlog took ownership.
+    pub origin: StoreTime,
+    /// When what is left of it is given up.
+    pub retention_end_at: StoreTime,
+    /// When it is due, or its lease ends.
+    pub vest_at: StoreTime,
+    /// Its latest token.
+    pub fence: Fence,
+    /// Its lease.
+    pub lease: Option<Lease>,
+    /// Its order key, and its place among the intents of it.
+    pub place: Option<LaneRef>,
+    /// Whether it may be expanded: not while it waits behind an earlier intent of its order key.
+    pub active: bool,
+}
+
+/// One page of intents.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IntentPage {
+    /// Readable intents, in the order of their sends.
+    pub rows: Vec<IntentRow>,
+    /// Intents of another version, or damaged.
+    pub unreadable: Vec<(SendId, Unreadable)>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<Key>,
+}
+
+/// The range to scan, from `next` of an earlier page or from the beginning.
+pub fn intent_range(env: &Env, next: Option<Key>) -> KeyRange {
+    let all = env.keys.all(Kind::Intent);
+    match next {
+        Some(start) if all.contains(&start) => KeyRange { start, ..all },
+        _ => all,
+    }
+}
+
+/// What a scanned page shows.
+pub fn intent_page(env: &Env, page: &Page) -> IntentPage {
+    let mut shown = IntentPage { rows: Vec::new(), unreadable: Vec::new(), next: page.next.clone() };
+    for (key, record) in &page.entries {
+        let Ok(send) = env.keys.read_send(Kind::Intent, key) else { continue };
+        match Intent::decode(&record.value) {
+            Ok(intent) => shown.rows.push(intent_row(env, send, intent)),
+            Err(why) => shown.unreadable.push((send, why)),
+        }
+    }
+    shown
+}
+
+fn intent_row(env: &Env, send: SendId, intent: Intent) -> IntentRow {
+    IntentRow {
+        send,
+        expanded: intent.cursor,
+        total: intent.total,
+        origin: intent.origin,
+        retention_end_at: intent.origin.plus_ms(env.config.max_retention_ms),
+        vest_at: intent.vest_at,
+        fence: intent.fence,
+        lease: intent.lease,
+        place: intent.place,
+        active: intent.active,
+    }
+}
+
 /// What may be shown of a quarantined record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QuarantineRow {
@@ -94,8 +167,10 @@ pub struct QuarantineRow {
     pub expires_at: StoreTime,
     /// Size of the record that was put aside, in bytes.
     pub bytes: usize,
-    /// What this version reads of it; `None` if it cannot read it either.
+    /// What this version reads of it; `None` if it cannot read it either, or if it is an intent.
     pub readable: Option<InspectRow>,
+    /// What this version reads of it, if it is an intent.
+    pub intent: Option<IntentRow>,
 }
 
 /// One page of what was put aside.
@@ -121,8 +196,14 @@ pub fn quarantine_page(env: &Env, page: &Page) -> QuarantinePage {
     let row = |(key, record): &(Key, Versioned)| {
         let id = env.keys.read_entry(Kind::Quarantined, key).ok()?;
         let aside = Quarantined::decode(&record.value).ok()?;
-        let readable = Entry::decode(&aside.record.as_slice().into()).ok().map(|entry| row_of(env, id, entry));
-        Some(QuarantineRow { id, reason: aside.reason, expires_at: aside.expires_at, bytes: aside.record.len(), readable })
+        let record = aside.record.as_slice().into();
+        let (readable, intent) = if id.is_intent() {
+            (None, Intent::decode(&record).ok().map(|intent| intent_row(env, id.send, intent)))
+        } else {
+            (Entry::decode(&record).ok().map(|entry| row_of(env, id, entry)), None)
+        };
+        let (reason, expires_at, bytes) = (aside.reason, aside.expires_at, aside.record.len());
+        Some(QuarantineRow { id, reason, expires_at, bytes, readable, intent })
     };
     QuarantinePage { rows: page.entries.iter().filter_map(row).collect(), next: page.next.clone() }
 }

@@ -13,7 +13,9 @@ mod classify;
 mod delivery;
 mod discovery;
 mod doctor;
+mod expansion;
 mod inspect;
+mod job;
 mod sending;
 mod sweep;
 mod transact;
@@ -22,10 +24,12 @@ mod worker;
 pub use classify::{NotSent, PostResult, classify};
 pub use delivery::DeliveryEnd;
 pub use doctor::{Diagnosis, Doctor, DoctorReport, DoctorStep, Finding};
+pub use expansion::ExpansionEnd;
 pub use inspect::{
-    InspectPage, InspectRow, QuarantinePage, QuarantineRow, inspect_page, inspect_range, quarantine_page, quarantine_range,
+    InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow, inspect_page, inspect_range, intent_page,
+    intent_range, quarantine_page, quarantine_range,
 };
-pub use sending::{SendError, SendRequest, Sending, SendingStep};
+pub use sending::{FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};
 pub use worker::{RunReport, Slots, TaskId, Worker, WorkerStep};
 

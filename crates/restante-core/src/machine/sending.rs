@@ -1,13 +1,32 @@
-//! One send from the caller's side: staged when it is large, then accepted.
+//! One send from the caller's side: staged when its payload is large or its recipients are many, then accepted.
 
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::transact::{Failure, Transact, TransactStep};
 use super::{About, Io, LocalTime, Reply};
 use crate::atoms::{AtomVisitor, Bytes, Fence, Sealed, SendId, VisitAtoms};
 use crate::effect::Effect;
-use crate::plan::{Accept, Command, Env, Outcome, Recipient, Rejection, StageBegin, StageChunk};
-use crate::record::Body;
+use crate::plan::{
+    Accept, Command, Env, FANOUT_RECIPIENTS_MAX, Outcome, Publish, Recipient, Rejection, StageBegin, StageChunk, StageRecipients,
+    check_recipients, request_digest,
+};
+use crate::record::{Body, RecipientChunk};
+
+/// Whether a send becomes an intent, which workers expand, or its entries at once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FanoutChoice {
+    /// An intent if it has more than `recipients_max` recipients.
+    #[default]
+    Auto,
+    /// An intent however few recipients it has.
+    Force,
+    /// Entries at once; refused if it has more than `recipients_max` recipients. Behind unexpanded intents of its order key it
+    /// becomes one of them all the same: order does not depend on this choice.
+    Skip,
+}
 
 /// What a caller wants delivered.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -24,6 +43,18 @@ pub struct SendRequest {
     pub payload: Bytes,
     /// What the sender needs to sign.
     pub signing: Sealed,
+    /// Whether it becomes an intent.
+    pub fanout: FanoutChoice,
+}
+
+impl SendRequest {
+    fn is_fanout(&self, env: &Env) -> bool {
+        match self.fanout {
+            FanoutChoice::Auto => self.recipients.len() > env.config.recipients_max,
+            FanoutChoice::Force => true,
+            FanoutChoice::Skip => false,
+        }
+    }
 }
 
 /// Why a send was not accepted.
@@ -46,7 +77,19 @@ pub struct Sending {
     transact: Transact,
     chunk_count: u32,
     next_chunk: u32,
+    /// How far the recipients are staged, if the send becomes an intent.
+    fanout: Option<Staged>,
 }
+
+/// Recipients that are staged.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Staged {
+    recipients: u32,
+    chunks: u32,
+}
+
+/// Most bytes of recipients in one commit of staging: the smallest store takes 800 KiB in all.
+const STAGED_BYTES_MAX: usize = 600 * 1024;
 
 /// What a send wants next.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -66,15 +109,22 @@ impl Sending {
 
     /// Begins a send as a journal recorded it: the digest of the payload is known, the payload itself is not.
     pub fn begin_again(env: &Env, request: SendRequest, payload_digest: u64, slot: u64, local: LocalTime) -> (Self, SendingStep) {
-        let staged = request.payload.len() > env.config.inline_bytes_max;
-        let chunk_count = if staged { request.payload.len().div_ceil(env.config.chunk_bytes) as u32 } else { 0 };
+        let is_fanout = request.is_fanout(env);
+        // An intent's payload lies in chunks even when it is small: once a send, and not once a recipient.
+        let staged = is_fanout || request.payload.len() > env.config.inline_bytes_max;
+        let chunk_count = if staged { request.payload.len().div_ceil(env.config.chunk_bytes).max(1) as u32 } else { 0 };
         let command = if staged {
             Command::StageBegin(StageBegin { send: request.send })
         } else {
             accept(&request, payload_digest, Body::Inline(request.payload.clone()), slot)
         };
         let (transact, step) = Transact::begin(env, command, Fence::default(), local);
-        let mut sending = Self { request, payload_digest, slot, transact, chunk_count, next_chunk: 0 };
+        let refused = is_fanout.then(|| check_fanout(&request)).and_then(Result::err);
+        let fanout = is_fanout.then(Staged::default);
+        let mut sending = Self { request, payload_digest, slot, transact, chunk_count, next_chunk: 0, fanout };
+        if let Some(rejection) = refused {
+            return (sending, SendingStep::Done(Err(rejection.into())));
+        }
         let step = sending.follow(env, step, local);
         (sending, step)
     }
@@ -103,7 +153,9 @@ impl Sending {
                 self.follow(env, step, local)
             }
             // Only an accept can have been accepted: a stage of unknown outcome is collected if nobody publishes it.
-            TransactStep::Done(Err(Failure::Unknown)) if matches!(self.transact.command(), Command::Accept(_)) => {
+            TransactStep::Done(Err(Failure::Unknown))
+                if matches!(self.transact.command(), Command::Accept(_) | Command::Publish(_)) =>
+            {
                 SendingStep::Done(Err(SendError::Unknown))
             }
             // The stage is deleted by the accept that publishes it, so "gone" after an unknown outcome is for the marker to
@@ -115,6 +167,12 @@ impl Sending {
     fn next_command(&mut self, env: &Env) -> Command {
         let (number, size) = (self.next_chunk, env.config.chunk_bytes);
         if number == self.chunk_count {
+            if let Some(staged) = &mut self.fanout {
+                return match next_recipients(&self.request, staged, size) {
+                    Some(command) => Command::StageRecipients(command),
+                    None => Command::Publish(publish(&self.request, self.payload_digest, self.chunk_count, self.slot)),
+                };
+            }
             return accept(&self.request, self.payload_digest, Body::Staged { chunk_count: self.chunk_count }, self.slot);
         }
         self.next_chunk += 1;
@@ -122,6 +180,58 @@ impl Sending {
         let from = number as usize * size;
         let bytes = Bytes::from(&payload[from..payload.len().min(from + size)]);
         Command::StageChunk(StageChunk { send: self.request.send, number, bytes })
+    }
+}
+
+fn check_fanout(request: &SendRequest) -> Result<(), Rejection> {
+    let count = request.recipients.len();
+    if count == 0 || count > FANOUT_RECIPIENTS_MAX {
+        return Err(Rejection::Invalid(format!("{count} recipients, a fanout takes 1 to {FANOUT_RECIPIENTS_MAX}")));
+    }
+    check_recipients(&request.recipients)
+}
+
+/// The next chunks of recipients, as many as one commit takes; `None` when all are staged.
+fn next_recipients(request: &SendRequest, staged: &mut Staged, chunk_bytes: usize) -> Option<StageRecipients> {
+    let (number, mut bytes, mut chunks) = (staged.chunks, 0, Vec::new());
+    while bytes < STAGED_BYTES_MAX - chunk_bytes.min(STAGED_BYTES_MAX / 2) {
+        let rest = request.recipients.get(staged.recipients as usize..).unwrap_or_default();
+        let (len, taken) = recipients_that_fit(rest, chunk_bytes);
+        if len == 0 {
+            break;
+        }
+        chunks.push(RecipientChunk { first: staged.recipients, recipients: rest[..len].to_vec() });
+        staged.recipients += len as u32;
+        staged.chunks += 1;
+        bytes += taken;
+    }
+    (!chunks.is_empty()).then_some(StageRecipients { send: request.send, number, chunks })
+}
+
+/// How many recipients a chunk takes, at least one if there is one, and their bytes.
+fn recipients_that_fit(recipients: &[Recipient], chunk_bytes: usize) -> (usize, usize) {
+    let mut bytes = 0;
+    for (index, recipient) in recipients.iter().enumerate() {
+        // Two lengths stand before the two texts.
+        let more = bytes + recipient.inbox.len() + recipient.destination.len() + 4;
+        if index > 0 && more > chunk_bytes {
+            return (index, bytes);
+        }
+        bytes = more;
+    }
+    (recipients.len(), bytes)
+}
+
+fn publish(request: &SendRequest, payload_digest: u64, payload_chunk_count: u32, slot: u64) -> Publish {
+    Publish {
+        send: request.send,
+        idempotency_key: request.idempotency_key.clone(),
+        order_key: request.order_key.clone(),
+        recipient_count: request.recipients.len() as u32,
+        payload_chunk_count,
+        digest: request_digest(payload_digest, request.order_key.as_deref(), &request.recipients),
+        signing: request.signing.clone(),
+        slot,
     }
 }
 

@@ -11,23 +11,34 @@ use super::transact::{Failure, Transact, TransactStep};
 use super::{About, Io, LocalTime, Reply};
 use crate::atoms::{AtomVisitor, EntryId, Fence, OwnerId, SendId, VisitAtoms};
 use crate::effect::Effect;
+use crate::keys::EXPANSIONS;
 use crate::keys::Kind;
 use crate::plan::{
-    BeginSweep, Command, DropQuarantined, Env, FinishSweep, Prune, Quarantine, Rejection, RepairIndex, RepairLane, Subject,
+    BeginSweep, Command, DropQuarantined, Env, FinishSweep, Prune, Quarantine, Rejection, RepairIndex, RepairLane, RepairQueue,
+    Subject,
 };
-use crate::record::{DeadLetter, Destination, Entry, Lane, Marker, Quarantined, Record, Stage};
+use crate::record::{
+    DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage,
+};
 
-/// Ranges in the order they are swept.
-const RANGES: [Kind; 8] = [
-    Kind::Entry,
-    Kind::Lane,
-    Kind::Stage,
-    Kind::PayloadChunk,
-    Kind::Marker,
-    Kind::DeadLetter,
-    Kind::Quarantined,
-    Kind::Destination,
+/// Ranges in the order they are swept: of one kind of records, or of two whose keys are neighbours.
+const RANGES: [(Kind, Option<Kind>); 8] = [
+    (Kind::Entry, Some(Kind::Intent)),
+    (Kind::OrderKeyQueue, Some(Kind::Lane)),
+    (Kind::Stage, None),
+    (Kind::RecipientChunk, Some(Kind::PayloadChunk)),
+    (Kind::Marker, None),
+    (Kind::DeadIntent, Some(Kind::DeadLetter)),
+    (Kind::Quarantined, None),
+    (Kind::Destination, None),
 ];
+
+fn range(env: &Env, (first, second): (Kind, Option<Kind>)) -> KeyRange {
+    match second {
+        Some(second) => env.keys.all_of_both(first, second),
+        None => env.keys.all(first),
+    }
+}
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum State {
@@ -35,13 +46,13 @@ enum State {
     Scanning,
     /// Asking for the rows that should exist.
     Verifying,
-    /// Asking whether a send is still being staged.
+    /// Asking whether a send is still being staged, expanded, or kept aside.
     Staging {
         send: SendId,
         key: Key,
         version: Version,
     },
-    /// Asking whether a send that is not being staged any more still has members.
+    /// Asking whether a send of which none of these is left still has members.
     Counting {
         send: SendId,
         key: Key,
@@ -109,7 +120,7 @@ impl Sweep {
             slot,
             state: State::Beginning(transact),
             range_index: 0,
-            range: env.keys.all(RANGES[0]),
+            range: range(env, RANGES[0]),
             next: None,
             jobs: VecDeque::new(),
             verifying: Vec::new(),
@@ -151,8 +162,8 @@ impl Sweep {
                 if records.iter().any(Option::is_some) {
                     return self.next_job(env, local);
                 }
-                // Only now: a publish deletes the stage and writes the members in one commit, so that members counted before
-                // the stage was seen gone would prove nothing.
+                // Only now: a publish deletes the stage and writes the members in one commit, and an expansion writes members as
+                // long as its intent is there, so that members counted before these were seen gone would prove nothing.
                 let range = env.keys.members(*send);
                 self.state = State::Counting { send: *send, key: key.clone(), version: *version };
                 SweepStep::Do(Io::Scan { range, limit: 1 })
@@ -197,7 +208,7 @@ impl Sweep {
                 self.repaired += 1;
                 effects.extend(new_effects);
                 // A lane moves on by one place a commit; the next head may be gone too.
-                if let Command::RepairLane(_) = transact.command() {
+                if let Command::RepairLane(_) | Command::RepairQueue(_) = transact.command() {
                     self.jobs.push_front(Job::Run(transact.command().clone()));
                 }
                 self.next_job(env, local)
@@ -225,7 +236,8 @@ impl Sweep {
     }
 
     fn quarantine_for(&self, env: &Env, failed: &Command, key: &Key) -> Option<Command> {
-        let id = env.keys.read_entry(Kind::Entry, key).ok()?;
+        let of_intent = || env.keys.read_send(Kind::Intent, key).map(EntryId::of_intent);
+        let id = env.keys.read_entry(Kind::Entry, key).or_else(|_| of_intent()).ok()?;
         let is_quarantine = matches!(failed, Command::Quarantine(_));
         (!is_quarantine).then_some(Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))
     }
@@ -238,7 +250,7 @@ impl Sweep {
     fn job_for(&self, env: &Env, key: Key, record: &Versioned, at: StoreTime) -> Option<Job> {
         let version = record.version;
         let prune_if = |over: bool| over.then_some(Job::Run(Command::Prune(Prune { key: key.clone(), version, chunk_of: None })));
-        match RANGES[self.range_index] {
+        match env.keys.kind_of(&key)? {
             Kind::Entry => self.job_for_entry(env, env.keys.read_entry(Kind::Entry, &key).ok()?, record),
             Kind::Lane => {
                 let (order_key, destination) = env.keys.read_lane(&key).ok()?;
@@ -246,6 +258,18 @@ impl Sweep {
                 let otherwise = Command::RepairLane(RepairLane { order_key, destination });
                 Some(Job::Verify { expected: vec![env.keys.entry(lane.head_entry)], otherwise })
             }
+            Kind::Intent => self.job_for_intent(env, env.keys.read_send(Kind::Intent, &key).ok()?, record),
+            Kind::OrderKeyQueue => {
+                let order_key = env.keys.read_order_key(&key).ok()?;
+                let queue = OrderKeyQueue::decode(&record.value).ok()?;
+                let otherwise = Command::RepairQueue(RepairQueue { order_key });
+                Some(Job::Verify { expected: vec![env.keys.intent(queue.head_intent)], otherwise })
+            }
+            Kind::RecipientChunk => {
+                let send = env.keys.read_send(Kind::RecipientChunk, &key).ok()?;
+                Some(Job::Run(Command::Prune(Prune { key: key.clone(), version, chunk_of: Some(send) })))
+            }
+            Kind::DeadIntent => prune_if(DeadIntent::decode(&record.value).is_ok_and(|trace| trace.expires_at <= at)),
             Kind::Stage => prune_if(Stage::decode(&record.value).is_ok_and(|stage| stage.deadline <= at)),
             Kind::PayloadChunk => {
                 let send = env.keys.read_send(Kind::PayloadChunk, &key).ok()?;
@@ -276,13 +300,27 @@ impl Sweep {
         }
     }
 
+    fn job_for_intent(&self, env: &Env, send: SendId, record: &Versioned) -> Option<Job> {
+        let id = EntryId::of_intent(send);
+        match Intent::decode(&record.value) {
+            Ok(intent) if intent.active => {
+                let due = env.keys.intent_due(send, intent.vest_at);
+                let pointer = env.keys.pointer(EXPANSIONS, intent.vest_at);
+                Some(Job::Verify { expected: vec![due, pointer], otherwise: Command::RepairIndex(RepairIndex { id }) })
+            }
+            Ok(_) => None,
+            Err(_) => Some(Job::Run(Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))),
+        }
+    }
+
     fn next_job(&mut self, env: &Env, local: LocalTime) -> SweepStep {
         match self.jobs.pop_front() {
             Some(Job::Run(command)) => self.repair(env, command, local),
             Some(Job::PruneChunk { send, key, version }) => {
-                let stage_key = env.keys.stage(send);
+                let aside = env.keys.quarantined(EntryId::of_intent(send));
+                let keepers = vec![env.keys.stage(send), env.keys.intent(send), aside];
                 self.state = State::Staging { send, key, version };
-                SweepStep::Do(Io::Read(vec![stage_key]))
+                SweepStep::Do(Io::Read(keepers))
             }
             Some(verify @ Job::Verify { .. }) => self.verify(verify),
             None => self.next_page(env, local),
@@ -331,8 +369,8 @@ impl Sweep {
             return self.scan();
         }
         self.range_index += 1;
-        if let Some(kind) = RANGES.get(self.range_index) {
-            self.range = env.keys.all(*kind);
+        if let Some(kinds) = RANGES.get(self.range_index) {
+            self.range = range(env, *kinds);
             return self.scan();
         }
         if self.skipped {
@@ -345,10 +383,14 @@ impl Sweep {
     }
 }
 
-/// Whether a lane's head was never made claimable: it was promoted by a version that could not read it.
+/// Whether the head of a lane or of a FIFO was never made claimable: it was promoted by a version that could not read it.
 fn is_idle_head(job: &Job, head: Option<&Versioned>) -> bool {
-    let is_lane = matches!(job, Job::Verify { otherwise: Command::RepairLane(_), .. });
-    is_lane && head.is_some_and(|head| Entry::decode(&head.value).is_ok_and(|entry| !entry.active))
+    let Job::Verify { otherwise, .. } = job else { return false };
+    head.is_some_and(|head| match otherwise {
+        Command::RepairLane(_) => Entry::decode(&head.value).is_ok_and(|entry| !entry.active),
+        Command::RepairQueue(_) => Intent::decode(&head.value).is_ok_and(|intent| !intent.active),
+        _ => false,
+    })
 }
 
 fn expected_of(job: &Job) -> &[Key] {

@@ -60,6 +60,8 @@ pub struct Transact {
     doubted: bool,
     tries: u32,
     tries_max: u32,
+    /// Whether a conflict ends it at once, so that its caller can ask for less.
+    hasty: bool,
     rounds: u32,
     asked_at: LocalTime,
 }
@@ -86,6 +88,7 @@ impl Transact {
             doubted: false,
             tries: 0,
             tries_max: env.config.tries_max,
+            hasty: false,
             rounds: 0,
             asked_at: local,
         };
@@ -97,6 +100,13 @@ impl Transact {
     #[must_use]
     pub fn patient(mut self) -> Self {
         self.tries_max = self.tries_max.saturating_mul(4);
+        self
+    }
+
+    /// Gives up at its first conflict, unless an earlier commit of it may have happened.
+    #[must_use]
+    pub(super) fn hasty(mut self) -> Self {
+        self.hasty = true;
         self
     }
 
@@ -187,7 +197,8 @@ impl Transact {
             StoreError::LimitExceeded { .. } | StoreError::InvalidRequest(_) => return self.give_up(Failure::Store(error)),
         };
         self.tries += 1;
-        if self.tries >= self.tries_max {
+        let is_enough = self.hasty && !self.attempted && failure == Failure::Contention;
+        if self.tries >= self.tries_max || is_enough {
             return self.give_up(failure);
         }
         self.phase = Phase::Pausing;

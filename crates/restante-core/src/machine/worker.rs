@@ -7,11 +7,13 @@ use std::sync::Arc;
 use restante_kv::StoreTime;
 use serde::{Deserialize, Serialize};
 
-use super::delivery::{Delivery, DeliveryEnd, DeliveryStep};
+use super::delivery::DeliveryEnd;
 use super::discovery::{Discovery, DiscoveryStep, PassEnd};
+use super::expansion::ExpansionEnd;
+use super::job::{Job, JobEnd, JobStep};
 use super::sweep::{Sweep, SweepEnd, SweepStep};
 use super::{About, DueHint, Io, LocalTime, Reply};
-use crate::atoms::{AtomVisitor, EntryId, Fence, OwnerId, VisitAtoms};
+use crate::atoms::{AtomVisitor, EntryId, Fence, OwnerId, SendId, VisitAtoms};
 use crate::effect::Effect;
 use crate::plan::{Env, Subject};
 
@@ -52,7 +54,7 @@ pub enum Slots {
 /// What [`Worker::once`] came to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RunReport {
-    /// Deliveries claimed and brought to an end of their claim.
+    /// Deliveries and intents claimed and brought to an end of their claim.
     pub processed: u64,
     /// `false` exactly when every pointer shard was read to its end with nothing due and a full sweep was completed within
     /// the sweep interval.
@@ -70,6 +72,8 @@ pub struct WorkerStep {
     pub effects: Vec<Effect>,
     /// Deliveries whose claim ended.
     pub ended: Vec<(EntryId, DeliveryEnd)>,
+    /// Intents whose claim ended.
+    pub expanded: Vec<(SendId, ExpansionEnd)>,
     /// The report of [`Worker::once`], or the end of a stopped worker.
     pub finished: Option<RunReport>,
 }
@@ -103,7 +107,7 @@ pub struct Worker {
     mode: Mode,
     finding: Finding,
     sweep: Option<Box<Sweep>>,
-    deliveries: BTreeMap<TaskId, Delivery>,
+    deliveries: BTreeMap<TaskId, Job>,
     processed: u64,
     handed_out: u64,
     fruitless_passes: u32,
@@ -395,31 +399,28 @@ impl Worker {
     fn begin_delivery(&mut self, hint: DueHint, out: &mut WorkerStep, local: LocalTime) {
         let task = self.free_task();
         self.handed_out += 1;
-        let (delivery, step) = Delivery::begin(&self.env, hint, self.owner, self.slot(task), local);
+        let (delivery, step) = Job::begin(&self.env, hint, self.owner, self.slot(task), local);
         self.deliveries.insert(task, delivery);
         self.follow_delivery(task, step, out, local);
     }
 
-    fn follow_delivery(&mut self, task: TaskId, step: DeliveryStep, out: &mut WorkerStep, local: LocalTime) {
+    fn follow_delivery(&mut self, task: TaskId, step: JobStep, out: &mut WorkerStep, local: LocalTime) {
         match step {
-            DeliveryStep::Do(io) => {
+            JobStep::Do(io) => {
                 if let Some(delivery) = self.deliveries.get(&task) {
                     out.actions.push((task, delivery.about(), io));
                 }
             }
-            DeliveryStep::Ended(end) => {
+            JobStep::Ended(end) => {
                 if let Some(delivery) = self.deliveries.remove(&task) {
-                    // One that was given up before it was known to be claimed is found again by the next pass, and the next.
-                    let fruitless = match end {
-                        DeliveryEnd::NotClaimed => true,
-                        DeliveryEnd::Yielded(_) => !delivery.was_claimed(),
-                        DeliveryEnd::Settled(_) | DeliveryEnd::LeaseLost | DeliveryEnd::Quarantined => false,
-                    };
-                    if !fruitless {
+                    if !end.is_fruitless(delivery.was_claimed()) {
                         self.processed += 1;
                         self.progressed = true;
                     }
-                    out.ended.push((delivery.id(), end));
+                    match end {
+                        JobEnd::Delivery(end) => out.ended.push((delivery.id(), end)),
+                        JobEnd::Expansion(end) => out.expanded.push((delivery.id().send, end)),
+                    }
                 }
                 self.resume_discovery(out, local);
                 self.go_on_once(out, local);

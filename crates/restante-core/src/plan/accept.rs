@@ -1,17 +1,17 @@
 //! Accepting a send: the moment ownership begins.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
 use restante_kv::{Guard, Key};
 
-use super::{Outcome, Planner, Rejection, Stop};
-use crate::atoms::{Bytes, EntryId, Fence, Position, Sealed, SendId};
+use super::entries::{Lanes, Like, put_entry};
+use super::{Outcome, Planner, Rejection, Stop, queue};
+use crate::atoms::{Bytes, EntryId, Sealed, SendId};
 use crate::effect::{Effect, Observation};
 use crate::keys::stable_hash;
-use crate::record::{
-    Body, Counters, Entry, Intake, Lane, LaneRef, LaneSlot, Marker, MarkerState, Member, OrderKeyQueue, Stage, WaitReason,
-};
+use crate::record::{Body, Counters, Intake, Marker, MarkerState, OrderKeyQueue, Recipient, RecipientChunk, Stage};
 
 /// Longest idempotency key, order key and destination, in bytes.
 pub const NAME_BYTES_MAX: usize = 512;
@@ -26,13 +26,60 @@ fn grows_in_a_key(name: &str) -> bool {
     name.bytes().any(|byte| byte <= 1)
 }
 
-/// One recipient of a send.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
-pub struct Recipient {
-    /// URL to POST to.
-    pub inbox: Arc<str>,
-    /// Scheme, host and non-default port of `inbox`.
-    pub destination: Arc<str>,
+/// Digest of a request, to tell a repetition from another request under the same key.
+pub(crate) fn request_digest(payload_digest: u64, order_key: Option<&str>, recipients: &[Recipient]) -> u64 {
+    let payload = payload_digest.to_le_bytes();
+    // An order key must not pass for a first recipient.
+    let keyed: &[u8] = if order_key.is_some() { b"k" } else { b"u" };
+    let mut parts: Vec<&[u8]> = vec![&payload, keyed, order_key.unwrap_or_default().as_bytes()];
+    parts.extend(recipients.iter().map(|recipient| recipient.inbox.as_bytes()));
+    stable_hash(&parts)
+}
+
+fn invalid<T>(what: String) -> Result<T, Rejection> {
+    Err(Rejection::Invalid(what))
+}
+
+pub(super) fn check_names(idempotency_key: &Arc<str>, order_key: Option<&Arc<str>>, signing: &Sealed) -> Result<(), Rejection> {
+    for (what, text, max) in
+        [("the idempotency key", Some(idempotency_key), NAME_BYTES_MAX), ("the order key", order_key, NAME_BYTES_MAX)]
+    {
+        if let Some(text) = text
+            && (text.is_empty() || text.len() > max)
+        {
+            return invalid(format!("{what} has {} bytes, 1 to {max} are allowed", text.len()));
+        }
+    }
+    if order_key.is_some_and(|key| grows_in_a_key(key)) {
+        return invalid("the order key holds a control character".into());
+    }
+    if signing.expose().len() > SIGNING_BYTES_MAX {
+        return invalid(format!("the signing reference is longer than {SIGNING_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
+
+/// Whether these recipients may be those of one send.
+///
+/// # Errors
+/// [`Rejection::Invalid`]: a bound is broken, or an inbox is named twice.
+pub(crate) fn check_recipients(recipients: &[Recipient]) -> Result<(), Rejection> {
+    let mut seen = BTreeSet::new();
+    for (index, recipient) in recipients.iter().enumerate() {
+        if recipient.inbox.is_empty() || recipient.inbox.len() > INBOX_BYTES_MAX {
+            return invalid(format!("inbox {index} has {} bytes, 1 to {INBOX_BYTES_MAX} are allowed", recipient.inbox.len()));
+        }
+        if recipient.destination.is_empty() || recipient.destination.len() > NAME_BYTES_MAX {
+            return invalid(format!("destination {index} has {} bytes", recipient.destination.len()));
+        }
+        if grows_in_a_key(&recipient.destination) {
+            return invalid(format!("destination {index} holds a control character"));
+        }
+        if !seen.insert(&recipient.inbox) {
+            return invalid(format!("inbox {} is named twice", recipient.inbox));
+        }
+    }
+    Ok(())
 }
 
 /// Takes ownership of a send: marker, entries, lanes and index rows in one transaction.
@@ -63,12 +110,7 @@ impl Accept {
     }
 
     fn digest(&self) -> u64 {
-        let payload = self.payload_digest.to_le_bytes();
-        // An order key must not pass for a first recipient.
-        let keyed: &[u8] = if self.order_key.is_some() { b"k" } else { b"u" };
-        let mut parts: Vec<&[u8]> = vec![&payload, keyed, self.order_key.as_deref().unwrap_or_default().as_bytes()];
-        parts.extend(self.recipients.iter().map(|recipient| recipient.inbox.as_bytes()));
-        stable_hash(&parts)
+        request_digest(self.payload_digest, self.order_key.as_deref(), &self.recipients)
     }
 
     fn check_request(&self, p: &Planner<'_>) -> Result<(), Stop> {
@@ -77,22 +119,7 @@ impl Accept {
         if self.recipients.is_empty() || self.recipients.len() > recipients_max {
             return invalid(format!("{} recipients, a direct send takes 1 to {recipients_max}", self.recipients.len()));
         }
-        for (what, text, max) in [
-            ("the idempotency key", Some(&self.idempotency_key), NAME_BYTES_MAX),
-            ("the order key", self.order_key.as_ref(), NAME_BYTES_MAX),
-        ] {
-            if let Some(text) = text
-                && (text.is_empty() || text.len() > max)
-            {
-                return invalid(format!("{what} has {} bytes, 1 to {max} are allowed", text.len()));
-            }
-        }
-        if self.order_key.as_deref().is_some_and(grows_in_a_key) {
-            return invalid("the order key holds a control character".into());
-        }
-        if self.signing.expose().len() > SIGNING_BYTES_MAX {
-            return invalid(format!("the signing reference is longer than {SIGNING_BYTES_MAX} bytes"));
-        }
+        check_names(&self.idempotency_key, self.order_key.as_ref(), &self.signing)?;
         if let Body::Inline(bytes) = &self.body
             && bytes.len() > p.env.config.inline_bytes_max
         {
@@ -101,20 +128,7 @@ impl Accept {
         if self.body == (Body::Staged { chunk_count: 0 }) {
             return invalid("a staged payload of no chunks".into());
         }
-        for (index, recipient) in self.recipients.iter().enumerate() {
-            if recipient.inbox.is_empty() || recipient.inbox.len() > INBOX_BYTES_MAX {
-                return invalid(format!("inbox {index} has {} bytes, 1 to {INBOX_BYTES_MAX} are allowed", recipient.inbox.len()));
-            }
-            if recipient.destination.is_empty() || recipient.destination.len() > NAME_BYTES_MAX {
-                return invalid(format!("destination {index} has {} bytes", recipient.destination.len()));
-            }
-            if grows_in_a_key(&recipient.destination) {
-                return invalid(format!("destination {index} holds a control character"));
-            }
-            if self.recipients[..index].iter().any(|earlier| earlier.inbox == recipient.inbox) {
-                return invalid(format!("inbox {} is named twice", recipient.inbox));
-            }
-        }
+        check_recipients(&self.recipients)?;
         Ok(())
     }
 
@@ -139,127 +153,55 @@ impl Accept {
         }
         p.need(&needed)?;
 
-        if let Some(outcome) = self.seen_before(p, &marker_key)? {
-            return Ok(outcome);
-        }
-        if p.guard::<Intake>(&intake_key)?.is_some_and(|intake| !intake.open) {
-            return Err(Stop::Reject(Rejection::IntakeClosed));
-        }
-        if let Some(stage_key) = stage_key {
-            if p.guard::<Stage>(&stage_key)?.is_none() {
-                return Err(Stop::Reject(Rejection::StageGone));
+        if let Some((send, duplicate)) = seen_before(p, &marker_key, self.send, self.digest())? {
+            if !duplicate {
+                self.announce(p);
             }
-            p.delete(stage_key, Guard::Checked);
+            return Ok(Outcome::Accepted { send, duplicate });
         }
-        if let Some(order_key) = order_key
-            && p.guard::<OrderKeyQueue>(&order_key)?.is_some_and(|queue| queue.head != queue.next)
+        check_intake(p, &intake_key)?;
+        if let Some(stage_key) = stage_key {
+            publish_stage(p, stage_key)?;
+        }
+        let recipient_count = self.recipients.len() as u32;
+        if let (Some(name), Some(key)) = (&self.order_key, order_key)
+            && p.guard::<OrderKeyQueue>(&key)?.is_some_and(|queue| queue.head != queue.next)
         {
-            return Err(Stop::Reject(Rejection::BehindIntents));
+            self.queue_up(p, &marker_key, name)?;
+        } else {
+            self.put_entries(p, &marker_key, lane_keys)?;
         }
-        let mut lanes: Vec<(Key, Lane)> = Vec::new();
-        for (index, (recipient, lane_key)) in self.recipients.iter().zip(lane_keys).enumerate() {
-            let id = EntryId { send: self.send, index: index as u32 };
-            let lane = match lane_key {
-                Some(key) => Some(self.join_lane(p, &mut lanes, key, id, &recipient.destination)?),
-                None => None,
-            };
-            self.put_entry(p, &marker_key, id, recipient, lane);
-        }
-        for (key, lane) in lanes {
-            p.put(key, &lane, Guard::Checked);
-        }
-        let state =
-            MarkerState::Accepted { send: self.send, digest: self.digest(), recipient_count: self.recipients.len() as u32 };
-        let expires_at = p.now().plus_ms(p.env.config.marker_retention_ms);
-        p.put(marker_key, &Marker { state, expires_at }, Guard::Checked);
-        p.count(self.slot, Counters { entries: self.recipients.len() as i64, ..Counters::default() });
+        put_marker(p, marker_key, self.send, self.digest(), recipient_count);
         self.announce(p);
         Ok(Outcome::Accepted { send: self.send, duplicate: false })
     }
 
-    /// What the marker says of an earlier request under the same key: ours whose outcome was unknown, a repetition, or another.
-    fn seen_before(&self, p: &mut Planner<'_>, marker_key: &Key) -> Result<Option<Outcome>, Stop> {
-        let (send, digest) = match p.guard::<Marker>(marker_key)?.map(|marker| marker.state) {
-            Some(MarkerState::Accepted { send, digest, .. }) => (send, digest),
-            // Somebody resolved this very accept and was told that it will never happen.
-            Some(MarkerState::Aborted) if p.attempted => return Err(Rejection::Aborted.into()),
-            Some(MarkerState::Aborted) | None => return Ok(None),
-        };
-        if p.attempted && send == self.send {
-            self.announce(p);
-            return Ok(Some(Outcome::Accepted { send, duplicate: false }));
+    /// Everything at once: the entries, their lanes and index rows.
+    fn put_entries(&self, p: &mut Planner<'_>, marker_key: &Key, lane_keys: Vec<Option<Key>>) -> Result<(), Stop> {
+        let like = Like { body: self.body.clone(), signing: self.signing.clone(), origin: p.now() };
+        let mut lanes = Lanes::of(self.order_key.clone().unwrap_or_default());
+        for (index, (recipient, lane_key)) in self.recipients.iter().zip(lane_keys).enumerate() {
+            let id = EntryId { send: self.send, index: index as u32 };
+            let lane = match lane_key {
+                Some(key) => Some(lanes.join(p, key, id, &recipient.destination)?),
+                None => None,
+            };
+            put_entry(p, marker_key, id, recipient, lane, &like);
         }
-        if digest == self.digest() {
-            return Ok(Some(Outcome::Accepted { send, duplicate: true }));
-        }
-        Err(Stop::Reject(Rejection::IdempotencyConflict(send)))
+        lanes.put(p);
+        p.count(self.slot, Counters { entries: self.recipients.len() as i64, ..Counters::default() });
+        Ok(())
     }
 
-    /// Takes the last place of a lane. Returns the place and whether it is the head.
-    fn join_lane(
-        &self,
-        p: &mut Planner<'_>,
-        lanes: &mut Vec<(Key, Lane)>,
-        key: Key,
-        id: EntryId,
-        destination: &str,
-    ) -> Result<(LaneRef, bool), Stop> {
-        let order_key = self.order_key.clone().unwrap_or_default();
-        let at = match lanes.iter().position(|(joined, _)| *joined == key) {
-            Some(at) => at,
-            None => {
-                let lane = p.guard::<Lane>(&key)?;
-                let empty = Lane { head: Position::FIRST, head_entry: id, next: Position::FIRST };
-                lanes.push((key, lane.unwrap_or(empty)));
-                lanes.len() - 1
-            }
-        };
-        let (key, lane) = &mut lanes[at];
-        let position = lane.next;
-        lane.next = position.next();
-        let is_head = position == lane.head;
-        if !is_head {
-            let slot = p.env.keys.lane_slot(&order_key, destination, position);
-            p.put(slot, &LaneSlot { entry: id }, Guard::Under(key.clone()));
-        }
-        Ok((LaneRef { order_key, position }, is_head))
-    }
-
-    fn put_entry(
-        &self,
-        p: &mut Planner<'_>,
-        marker_key: &Key,
-        id: EntryId,
-        recipient: &Recipient,
-        lane: Option<(LaneRef, bool)>,
-    ) {
-        let guard = Guard::Under(marker_key.clone());
-        let (lane, active) = match lane {
-            Some((lane, is_head)) => (Some(lane), is_head),
-            None => (None, true),
-        };
-        let entry = Entry {
-            inbox: recipient.inbox.clone(),
-            destination: recipient.destination.clone(),
-            body: self.body.clone(),
-            signing: self.signing.clone(),
-            origin: p.now(),
-            failure_count: 0,
-            vest_at: p.now(),
-            lease: None,
-            fence: Fence::default(),
-            lane,
-            active,
-            wait: if active { WaitReason::New } else { WaitReason::Lane },
-            wake_gen: 0,
-        };
-        p.put(p.env.keys.entry(id), &entry, guard.clone());
-        if matches!(self.body, Body::Staged { .. }) {
-            p.put(p.env.keys.member(id), &Member {}, guard.clone());
-        }
-        if active {
-            p.put_due(id, &entry, guard);
-        }
+    /// Earlier sends of the order key are not expanded yet: this one waits for its turn behind them, as an intent.
+    fn queue_up(&self, p: &mut Planner<'_>, marker_key: &Key, order_key: &Arc<str>) -> Result<(), Stop> {
+        let chunk = RecipientChunk { first: 0, recipients: self.recipients.clone() };
+        p.put(p.env.keys.recipients(self.send, 0), &chunk, Guard::Under(marker_key.clone()));
+        let total = self.recipients.len() as u32;
+        let like = Like { body: self.body.clone(), signing: self.signing.clone(), origin: p.now() };
+        queue::admit(p, marker_key, self.send, total, like, Some(order_key))?;
+        p.count(self.slot, Counters { intents: 1, pending_recipients: total.into(), ..Counters::default() });
+        Ok(())
     }
 
     fn announce(&self, p: &mut Planner<'_>) {
@@ -270,6 +212,51 @@ impl Accept {
             }
         }
     }
+}
+
+/// What the marker says of an earlier request under the same key: none, ours whose outcome was unknown (`false`), or a
+/// repetition of an earlier one (`true`); another request is rejected.
+pub(super) fn seen_before(
+    p: &mut Planner<'_>,
+    marker_key: &Key,
+    own: SendId,
+    own_digest: u64,
+) -> Result<Option<(SendId, bool)>, Stop> {
+    let (send, digest) = match p.guard::<Marker>(marker_key)?.map(|marker| marker.state) {
+        Some(MarkerState::Accepted { send, digest, .. }) => (send, digest),
+        // Somebody resolved this very accept and was told that it will never happen.
+        Some(MarkerState::Aborted) if p.attempted => return Err(Rejection::Aborted.into()),
+        Some(MarkerState::Aborted) | None => return Ok(None),
+    };
+    if p.attempted && send == own {
+        return Ok(Some((send, false)));
+    }
+    if digest == own_digest {
+        return Ok(Some((send, true)));
+    }
+    Err(Stop::Reject(Rejection::IdempotencyConflict(send)))
+}
+
+pub(super) fn check_intake(p: &mut Planner<'_>, intake_key: &Key) -> Result<(), Stop> {
+    match p.guard::<Intake>(intake_key)? {
+        Some(intake) if !intake.open => Err(Stop::Reject(Rejection::IntakeClosed)),
+        _ => Ok(()),
+    }
+}
+
+/// What was staged is published by the commit that takes its stage away.
+pub(super) fn publish_stage(p: &mut Planner<'_>, stage_key: Key) -> Result<(), Stop> {
+    if p.guard::<Stage>(&stage_key)?.is_none() {
+        return Err(Stop::Reject(Rejection::StageGone));
+    }
+    p.delete(stage_key, Guard::Checked);
+    Ok(())
+}
+
+pub(super) fn put_marker(p: &mut Planner<'_>, marker_key: Key, send: SendId, digest: u64, recipient_count: u32) {
+    let state = MarkerState::Accepted { send, digest, recipient_count };
+    let expires_at = p.now().plus_ms(p.env.config.marker_retention_ms);
+    p.put(marker_key, &Marker { state, expires_at }, Guard::Checked);
 }
 
 /// Decides an accept whose outcome is unknown: finds it accepted, or makes sure that it never will be.

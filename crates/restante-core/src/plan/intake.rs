@@ -42,12 +42,16 @@ pub struct DepthReport {
     pub quarantined: i64,
     /// Whether sends are accepted.
     pub intake_open: bool,
+    /// Sends that are not expanded yet, or not to the end, quarantined ones not.
+    pub intents: i64,
+    /// Their recipients that are not deliveries yet, those of quarantined ones included.
+    pub pending_recipients: i64,
 }
 
 impl DepthReport {
-    /// Whether intake is closed and nothing is left to deliver. Quarantined records are reported beside it, not counted.
+    /// Whether intake is closed and nothing is left to expand or deliver. Quarantined records are reported beside it, not counted.
     pub const fn is_drained(&self) -> bool {
-        !self.intake_open && self.entries == 0
+        !self.intake_open && self.intents == 0 && self.entries == 0
     }
 }
 
@@ -58,13 +62,11 @@ impl Depth {
         needed.extend(slots.iter().cloned());
         p.need(&needed)?;
         let intake_open = p.snapshot::<Intake>(&intake_key)?.unwrap_or(OPEN_AT_FIRST).open;
-        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open };
+        let mut sum = Counters::default();
         for slot in slots {
-            let counters: Counters = p.snapshot(&slot)?.unwrap_or_default();
-            report.entries = report.entries.saturating_add(counters.entries);
-            report.leased = report.leased.saturating_add(counters.leased);
-            report.quarantined = report.quarantined.saturating_add(counters.quarantined);
+            sum = sum.plus(p.snapshot(&slot)?.unwrap_or_default());
         }
-        Ok(Outcome::Depth(report))
+        let Counters { entries, leased, quarantined, intents, pending_recipients } = sum;
+        Ok(Outcome::Depth(DepthReport { entries, leased, quarantined, intake_open, intents, pending_recipients }))
     }
 }

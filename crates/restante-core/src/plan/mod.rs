@@ -14,11 +14,16 @@
 
 mod accept;
 mod claim;
+mod entries;
+mod expand;
 mod gate;
 mod intake;
 mod lane;
+mod park;
 mod planner;
+mod publish;
 mod quarantine;
+mod queue;
 mod recount;
 mod repair;
 mod revive;
@@ -27,13 +32,18 @@ mod staging;
 mod sweep;
 mod wake;
 
-pub use accept::{Accept, INBOX_BYTES_MAX, NAME_BYTES_MAX, Recipient, ResolveAccept, SIGNING_BYTES_MAX};
+pub use accept::{Accept, INBOX_BYTES_MAX, NAME_BYTES_MAX, ResolveAccept, SIGNING_BYTES_MAX};
+pub(crate) use accept::{check_recipients, request_digest};
 pub use claim::{Claim, Claimed, Renew};
+pub use expand::{ClaimIntent, DropIntent, Expand, chunk_len};
 pub use gate::{Gate, GateAnswer};
 pub use intake::{Depth, DepthReport, SetIntake};
+pub use park::{Obstacle, ParkIntent};
 pub(crate) use planner::Planner;
 pub use planner::Stable;
+pub use publish::{FANOUT_RECIPIENTS_MAX, Publish, StageRecipients};
 pub use quarantine::{DropQuarantined, Quarantine};
+pub use queue::RepairQueue;
 pub use recount::Recount;
 pub use repair::{RepairIndex, RepairLane, TidyPointer};
 pub use revive::Revive;
@@ -51,7 +61,9 @@ use crate::atoms::{EntryId, SendId};
 use crate::config::Config;
 use crate::effect::Effect;
 use crate::keys::Keys;
-use crate::record::Unreadable;
+use crate::record::{Intent, Unreadable};
+
+pub use crate::record::Recipient;
 
 /// What planning needs beside the view: settings and the key layout.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -113,9 +125,6 @@ pub enum Rejection {
     /// The request breaks a documented bound.
     #[error("the request is invalid: {0}")]
     Invalid(String),
-    /// The order key has intents waiting, which this version cannot queue behind.
-    #[error("the order key has unexpanded intents: accept through a version that expands them")]
-    BehindIntents,
     /// While the outcome of an earlier commit of this accept was unknown, it was decided that it shall never happen.
     #[error("it was decided meanwhile that this send is not accepted, and it is not: send again")]
     Aborted,
@@ -140,6 +149,9 @@ pub enum Rejection {
     /// Somebody else is on it.
     #[error("somebody else is on it")]
     Taken,
+    /// Its retention ran out.
+    #[error("its retention ran out")]
+    Expired,
 }
 
 /// A command: what an operation wants of the store.
@@ -167,6 +179,13 @@ pub enum Command {
     FinishSweep(FinishSweep),
     SetIntake(SetIntake),
     Depth(Depth),
+    Publish(Publish),
+    StageRecipients(StageRecipients),
+    ClaimIntent(ClaimIntent),
+    Expand(Expand),
+    DropIntent(DropIntent),
+    ParkIntent(ParkIntent),
+    RepairQueue(RepairQueue),
 }
 
 /// What a command is about, for traces.
@@ -207,6 +226,13 @@ impl Command {
             Self::FinishSweep(_) => "finish-sweep",
             Self::SetIntake(_) => "set-intake",
             Self::Depth(_) => "depth",
+            Self::Publish(_) => "publish",
+            Self::StageRecipients(_) => "stage-recipients",
+            Self::ClaimIntent(_) => "claim-intent",
+            Self::Expand(_) => "expand",
+            Self::DropIntent(_) => "drop-intent",
+            Self::ParkIntent(_) => "park-intent",
+            Self::RepairQueue(_) => "repair-queue",
         }
     }
 
@@ -228,7 +254,14 @@ impl Command {
             Self::RepairIndex(command) => Subject::Entry(command.id),
             Self::RepairLane(command) => Subject::Destination(command.destination.clone()),
             Self::TidyPointer(command) => Subject::Destination(command.destination.clone()),
-            Self::Recount(_)
+            Self::Publish(command) => Subject::Send(command.send),
+            Self::StageRecipients(command) => Subject::Send(command.send),
+            Self::ClaimIntent(command) => Subject::Send(command.send),
+            Self::Expand(command) => Subject::Send(command.send),
+            Self::DropIntent(command) => Subject::Send(command.send),
+            Self::ParkIntent(command) => Subject::Send(command.send),
+            Self::RepairQueue(_)
+            | Self::Recount(_)
             | Self::Prune(_)
             | Self::BeginSweep(_)
             | Self::FinishSweep(_)
@@ -268,6 +301,13 @@ impl Command {
             Self::FinishSweep(command) => command.plan(&mut planner),
             Self::SetIntake(command) => command.plan(&mut planner),
             Self::Depth(command) => command.plan(&mut planner),
+            Self::Publish(command) => command.plan(&mut planner),
+            Self::StageRecipients(command) => command.plan(&mut planner),
+            Self::ClaimIntent(command) => command.plan(&mut planner),
+            Self::Expand(command) => command.plan(&mut planner),
+            Self::DropIntent(command) => command.plan(&mut planner),
+            Self::ParkIntent(command) => command.plan(&mut planner),
+            Self::RepairQueue(command) => command.plan(&mut planner),
         }?;
         planner.finish(outcome)
     }
@@ -309,6 +349,15 @@ pub enum Outcome {
     Depth(DepthReport),
     /// Done; there is nothing more to say.
     Done,
+    /// A claim of an intent succeeded; its `fence` and `lease` are the claim's.
+    IntentClaimed(Box<Intent>),
+    /// Recipients became entries.
+    Expanded {
+        /// Where the cursor is now.
+        cursor: u32,
+        /// Whether the intent is gone: nothing is left to expand.
+        done: bool,
+    },
 }
 
 /// A transaction to commit and what follows from it.

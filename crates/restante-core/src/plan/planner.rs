@@ -14,6 +14,9 @@ pub enum Stable {
     DeadLetterWritten,
     /// The stage record of a send whose chunks exist is gone: published or collected, never written again.
     StageGone,
+    /// A send whose stage is gone has no intent and no quarantined one, read in one snapshot with the stage: whatever it was,
+    /// it is expanded, dropped, or was never accepted, and never gets another.
+    IntentGone,
 }
 
 /// Collects reads, checks and writes of one plan.
@@ -139,6 +142,8 @@ impl<'p> Planner<'p> {
         self.delta.entries += delta.entries;
         self.delta.leased += delta.leased;
         self.delta.quarantined += delta.quarantined;
+        self.delta.intents += delta.intents;
+        self.delta.pending_recipients += delta.pending_recipients;
     }
 
     /// Puts the due row and the pointer that make `entry` discoverable at its `vest_at`.
@@ -169,10 +174,7 @@ impl<'p> Planner<'p> {
     pub(super) fn finish(mut self, outcome: Outcome) -> Result<Plan, Stop> {
         if self.delta != Counters::default() {
             let key = self.env.keys.counters(self.counter_slot);
-            let mut counters: Counters = self.guard(&key)?.unwrap_or_default();
-            counters.entries = counters.entries.saturating_add(self.delta.entries);
-            counters.leased = counters.leased.saturating_add(self.delta.leased);
-            counters.quarantined = counters.quarantined.saturating_add(self.delta.quarantined);
+            let counters = self.guard::<Counters>(&key)?.unwrap_or_default().plus(self.delta);
             self.put(key, &counters, Guard::Checked);
         }
         debug_assert!(!self.snapshot_only || self.writes.is_empty(), "a plan that writes must guard what it read");

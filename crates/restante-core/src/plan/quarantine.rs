@@ -3,13 +3,14 @@
 use restante_core_derive::VisitAtoms;
 use restante_kv::Guard;
 
-use super::{Outcome, Planner, Rejection, Stop, lane};
+use super::{Outcome, Planner, Rejection, Stop, lane, park};
 use crate::atoms::{Bytes, EntryId};
 use crate::effect::{Effect, Observation};
 use crate::keys::DueKey;
 use crate::record::{Class, Counters, Entry, LaneRef, Quarantined, Record};
 
-/// Puts an unreadable entry aside whole, for a finite time, and frees its lane.
+/// Puts an unreadable entry aside whole, for a finite time, and frees its lane. Under the id of an intent: that intent, and its
+/// order key.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Quarantine {
     /// The entry.
@@ -24,6 +25,9 @@ pub struct Quarantine {
 
 impl Quarantine {
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        if self.id.is_intent() {
+            return park::quarantine(self, p);
+        }
         let key = p.env.keys.entry(self.id);
         let aside = p.env.keys.quarantined(self.id);
         p.need(&[key.clone(), aside.clone(), p.env.keys.counters(self.slot)])?;
@@ -49,7 +53,7 @@ impl Quarantine {
             }
         }
         let leased = if Class::of(&found.value) == Some(Class::Leased) { -1 } else { 0 };
-        p.count(self.slot, Counters { entries: -1, leased, quarantined: 1 });
+        p.count(self.slot, Counters { entries: -1, leased, quarantined: 1, ..Counters::default() });
         Ok(self.announce(p, &record))
     }
 
@@ -78,10 +82,11 @@ impl DropQuarantined {
             None if p.attempted => {}
             None => return Err(Rejection::Gone.into()),
             Some(record) if !self.early && record.expires_at > p.now() => return Err(Rejection::NotDue.into()),
-            Some(_) => {
+            Some(record) => {
                 p.delete(key.clone(), Guard::Checked);
                 p.delete(p.env.keys.member(self.id), Guard::Under(key));
-                p.count(self.slot, Counters { quarantined: -1, ..Counters::default() });
+                let pending_recipients = -park::remaining_aside(self, &record);
+                p.count(self.slot, Counters { quarantined: -1, pending_recipients, ..Counters::default() });
             }
         }
         p.effect(Effect::Observed(Observation::QuarantineDropped { entry: self.id }));

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use restante_core_derive::VisitAtoms;
 use restante_kv::{Guard, Key, StoreTime, Version};
 
-use super::{Outcome, Planner, Rejection, Stop, lane};
+use super::{Outcome, Planner, Rejection, Stop, lane, queue};
 use crate::atoms::{AtomVisitor, EntryId, VisitAtoms};
 use crate::effect::{Effect, Observation};
 use crate::record::{Destination, DueRow, Entry, Lane, LaneRef, Pointer, Unreadable};
 
-/// Puts back what makes an entry discoverable: its due row, if it is missing, and its pointer.
+/// Puts back what makes an entry (or, under its id, an intent) discoverable: its due row, if it is missing, and its pointer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct RepairIndex {
     /// The entry.
@@ -19,6 +19,9 @@ pub struct RepairIndex {
 
 impl RepairIndex {
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        if self.id.is_intent() {
+            return queue::repair_index(p, self.id);
+        }
         let Some(entry) = p.guard::<Entry>(&p.env.keys.entry(self.id))? else { return Err(Rejection::Gone.into()) };
         if !entry.active {
             return Err(Rejection::NotNeeded.into());

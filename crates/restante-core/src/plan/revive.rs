@@ -3,12 +3,12 @@
 use restante_core_derive::VisitAtoms;
 use restante_kv::Guard;
 
-use super::{Outcome, Planner, Rejection, Stop};
+use super::{Outcome, Planner, Rejection, Stop, park};
 use crate::atoms::{EntryId, Position};
 use crate::effect::Effect;
 use crate::record::{Counters, Entry, Lane, LaneRef, LaneSlot, Quarantined, Record as _, WaitReason};
 
-/// Puts a quarantined delivery back, due at once, in front of everything of its lane. Its origin stays: a delivery whose
+/// Puts a quarantined delivery, or a quarantined intent, back, due at once, in front of everything of its lane. Its origin stays: a delivery whose
 /// retention ran out while it lay aside is dropped as expired when a worker meets it.
 ///
 /// Rejected as [`Rejection::StillUnreadable`] by a version that cannot read it either, and as [`Rejection::Taken`] while the
@@ -23,6 +23,9 @@ pub struct Revive {
 
 impl Revive {
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        if self.id.is_intent() {
+            return park::revive(self, p);
+        }
         let (aside, key) = (p.env.keys.quarantined(self.id), p.env.keys.entry(self.id));
         p.need(&[aside.clone(), key.clone(), p.env.keys.counters(self.slot)])?;
         let Some(quarantined) = p.guard::<Quarantined>(&aside)? else {
@@ -54,7 +57,7 @@ impl Revive {
         p.put(key, &revived, Guard::Checked);
         p.put_due(self.id, &revived, under);
         p.delete(aside, Guard::Checked);
-        p.count(self.slot, Counters { entries: 1, leased: 0, quarantined: -1 });
+        p.count(self.slot, Counters { entries: 1, quarantined: -1, ..Counters::default() });
         p.effect(Effect::Wake { destination: revived.destination });
         Ok(Outcome::Done)
     }

@@ -4,9 +4,9 @@ use restante_core_derive::VisitAtoms;
 use restante_kv::{Guard, Key, StoreTime, Version};
 
 use super::{Outcome, Planner, Rejection, Stable, Stop};
-use crate::atoms::{AtomVisitor, OwnerId, SendId, VisitAtoms};
-use crate::keys::DueKey;
-use crate::record::{Entry, Stage, SweepState};
+use crate::atoms::{AtomVisitor, EntryId, OwnerId, SendId, VisitAtoms};
+use crate::keys::{DueKey, EXPANSIONS};
+use crate::record::{Entry, Intent, Quarantined, Stage, SweepState};
 
 /// Starts a sweep if one is due and nobody else is at it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -74,15 +74,16 @@ pub struct Prune {
     pub key: Key,
     /// Its version when that was seen.
     pub version: Version,
-    /// For a payload chunk: its send, whose stage was found gone and whose memberships were *then* read to the end and found
-    /// empty. In the other order a publish between the two would lose its payload.
+    /// For a chunk of payload or recipients: its send, which must have neither stage nor intent, nor a quarantined one. For one
+    /// of the payload, these were found gone and its memberships were *then* read to the end and found empty: in the other
+    /// order an accept or an expansion between the two would lose its payload.
     pub chunk_of: Option<SendId>,
 }
 
 impl Prune {
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
         if let Some(send) = self.chunk_of
-            && p.peek::<Stage>(&p.env.keys.stage(send), Stable::StageGone)?.is_some()
+            && is_needed(p, send)?
         {
             return Err(Rejection::NotNeeded.into());
         }
@@ -100,8 +101,32 @@ impl Prune {
     }
 }
 
-/// Whether an entry is to be found through this due row. One that cannot be read is: its claim puts it aside.
+/// Whether a send is still being staged, expanded, or kept aside; read together, so that none of these can become another
+/// between the reads.
+fn is_needed(p: &mut Planner<'_>, send: SendId) -> Result<bool, Stop> {
+    let keys = &p.env.keys;
+    let (stage, intent) = (keys.stage(send), keys.intent(send));
+    let aside = keys.quarantined(EntryId::of_intent(send));
+    p.need(&[stage.clone(), intent.clone(), aside.clone()])?;
+    // One that cannot be read is there all the same.
+    let is_there = |read: Result<bool, Stop>| match read {
+        Err(Stop::Inconsistent { .. }) => Ok(true),
+        read => read,
+    };
+    Ok(is_there(p.peek::<Stage>(&stage, Stable::StageGone).map(|it| it.is_some()))?
+        || is_there(p.peek::<Intent>(&intent, Stable::IntentGone).map(|it| it.is_some()))?
+        || is_there(p.peek::<Quarantined>(&aside, Stable::IntentGone).map(|it| it.is_some()))?)
+}
+
+/// Whether an entry, or an intent, is to be found through this due row. One that cannot be read is: its claim puts it aside.
 fn stands_for_its_entry(p: &mut Planner<'_>, due: &DueKey) -> Result<bool, Stop> {
+    if &*due.destination == EXPANSIONS && due.entry.is_intent() {
+        return match p.guard::<Intent>(&p.env.keys.intent(due.entry.send)) {
+            Ok(intent) => Ok(intent.is_some_and(|it| it.active && it.vest_at == due.vest_at)),
+            Err(Stop::Inconsistent { .. }) => Ok(true),
+            Err(stop) => Err(stop),
+        };
+    }
     let key = p.env.keys.entry(due.entry);
     match p.guard::<Entry>(&key) {
         Ok(entry) => Ok(entry.is_some_and(|it| it.active && it.vest_at == due.vest_at && it.destination == due.destination)),

@@ -74,11 +74,13 @@ pub struct PayloadChunk {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
 pub struct Member {}
 
-/// The queue of intents of an order key. Absent, or `head == next`, means empty.
+/// The FIFO of intents of an order key. Absent, or `head == next`, means empty.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
 pub struct OrderKeyQueue {
-    /// The intent that may expand.
+    /// Position of the head, the only intent that may expand.
     pub head: Position,
+    /// The head.
+    pub head_intent: SendId,
     /// The position the next intent takes.
     pub next: Position,
 }
@@ -118,6 +120,10 @@ pub struct Counters {
     pub leased: i64,
     /// Quarantined records.
     pub quarantined: i64,
+    /// Intents, quarantined ones not.
+    pub intents: i64,
+    /// Recipients of intents, quarantined ones included, that are not entries yet.
+    pub pending_recipients: i64,
 }
 
 impl Counters {
@@ -128,6 +134,8 @@ impl Counters {
             entries: self.entries.saturating_add(other.entries),
             leased: self.leased.saturating_add(other.leased),
             quarantined: self.quarantined.saturating_add(other.quarantined),
+            intents: self.intents.saturating_add(other.intents),
+            pending_recipients: self.pending_recipients.saturating_add(other.pending_recipients),
         }
     }
     /// The difference; saturates.
@@ -137,13 +145,19 @@ impl Counters {
             entries: self.entries.saturating_sub(other.entries),
             leased: self.leased.saturating_sub(other.leased),
             quarantined: self.quarantined.saturating_sub(other.quarantined),
+            intents: self.intents.saturating_sub(other.intents),
+            pending_recipients: self.pending_recipients.saturating_sub(other.pending_recipients),
         }
     }
 }
 
 impl std::fmt::Display for Counters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} entries ({} leased) and {} quarantined", self.entries, self.leased, self.quarantined)
+        let Self { entries, leased, quarantined, intents, pending_recipients } = self;
+        write!(
+            f,
+            "{entries} entries ({leased} leased), {intents} intents ({pending_recipients} recipients pending) and {quarantined} quarantined"
+        )
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod backlog;
 mod entry;
+mod intent;
 mod redact;
 mod upkeep;
 
@@ -12,6 +13,7 @@ pub use backlog::{
     Counters, Destination, Intake, Lane, LaneSlot, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Stage,
 };
 pub use entry::{Body, Class, DueRow, Entry, LaneRef, Lease, Pointer, WaitReason};
+pub use intent::{DeadIntent, Intent, IntentSlot, Recipient, RecipientChunk};
 pub use redact::redact;
 pub use upkeep::{DeadLetter, DropReason, QuarantineReason, Quarantined, SweepState};
 

@@ -3,25 +3,36 @@
 
 use restante_kv::Value;
 
-use super::{Body, Entry, PayloadChunk, Quarantined, Record};
+use super::{Body, Entry, Intent, PayloadChunk, Quarantined, Record};
 use crate::atoms::{Bytes, Sealed};
 use crate::keys::Kind;
 
 /// Bytes that no record of this format decodes from, of the same length and with the same first two (format and class).
 fn unreadable(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().enumerate().map(|(at, byte)| if at < 2 { *byte } else { 0xFF }).collect()
+    unreadable_behind(2, bytes)
+}
+
+fn unreadable_behind(kept: usize, bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().enumerate().map(|(at, byte)| if at < kept { *byte } else { 0xFF }).collect()
 }
 
 fn zeros(bytes: &Bytes) -> Bytes {
     Bytes::from(vec![0; bytes.len()])
 }
 
-fn without_secrets(entry: Entry) -> Entry {
-    let body = match entry.body {
+fn hidden(body: Body) -> Body {
+    match body {
         Body::Inline(bytes) => Body::Inline(zeros(&bytes)),
         staged @ Body::Staged { .. } => staged,
-    };
-    Entry { body, signing: Sealed::new(vec![0; entry.signing.expose().len()]), ..entry }
+    }
+}
+
+fn sealed_zeros(sealed: &Sealed) -> Sealed {
+    Sealed::new(vec![0; sealed.expose().len()])
+}
+
+fn without_secrets(entry: Entry) -> Entry {
+    Entry { body: hidden(entry.body), signing: sealed_zeros(&entry.signing), ..entry }
 }
 
 fn redact_entry(value: &Value) -> Value {
@@ -31,17 +42,31 @@ fn redact_entry(value: &Value) -> Value {
     }
 }
 
+/// Format and number of remaining recipients stay, as they do of an intent that nobody can read.
+fn redact_intent(value: &Value) -> Value {
+    match Intent::decode(value) {
+        Ok(intent) => Intent { body: hidden(intent.body), signing: sealed_zeros(&intent.signing), ..intent }.encode(),
+        Err(_) => unreadable_behind(5, value.as_bytes()).into(),
+    }
+}
+
+/// What was put aside: an entry, or an intent. Either is told by its own decoder; what neither reads keeps its counting header.
+fn redact_aside(value: &Value) -> Value {
+    if Entry::decode(value).is_ok() { redact_entry(value) } else { redact_intent(value) }
+}
+
 /// The record under a key of `kind` without payload and signing reference. Doing it twice changes nothing more.
 pub fn redact(kind: Kind, value: &Value) -> Value {
     match kind {
         Kind::Entry => redact_entry(value),
+        Kind::Intent => redact_intent(value),
         Kind::PayloadChunk => match PayloadChunk::decode(value) {
             Ok(chunk) => PayloadChunk { bytes: zeros(&chunk.bytes) }.encode(),
             Err(_) => unreadable(value.as_bytes()).into(),
         },
         Kind::Quarantined => match Quarantined::decode(value) {
             Ok(aside) => {
-                let record = redact_entry(&aside.record.as_slice().into());
+                let record = redact_aside(&aside.record.as_slice().into());
                 Quarantined { record: record.as_bytes().into(), ..aside }.encode()
             }
             Err(_) => unreadable(value.as_bytes()).into(),
@@ -59,6 +84,9 @@ pub fn redact(kind: Kind, value: &Value) -> Value {
         | Kind::Destination
         | Kind::Counters
         | Kind::SweepState
-        | Kind::DeadLetter => value.clone(),
+        | Kind::DeadLetter
+        | Kind::RecipientChunk
+        | Kind::IntentSlot
+        | Kind::DeadIntent => value.clone(),
     }
 }

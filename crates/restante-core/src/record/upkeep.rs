@@ -38,6 +38,12 @@ pub enum QuarantineReason {
     /// Its bytes are damaged.
     #[error("damaged")]
     Corrupt,
+    /// An intent whose next chunk would have made an entry that is there already.
+    #[error("an entry stands where its expansion goes")]
+    ExpansionConflict,
+    /// An intent whose snapshot of recipients is incomplete or unreadable.
+    #[error("its recipients cannot be read")]
+    RecipientsUnreadable,
 }
 
 impl From<Unreadable> for QuarantineReason {

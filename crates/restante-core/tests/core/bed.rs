@@ -6,10 +6,11 @@ use std::sync::Arc;
 use restante_core::atoms::{Bytes, EntryId, OwnerId, Sealed, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{
-    About, Failure, Io, LocalTime, Post, PostResult, Reply, SendError, SendRequest, Sending, SendingStep, Transact, TransactStep,
+    About, Failure, FanoutChoice, Io, LocalTime, Post, PostResult, Reply, SendError, SendRequest, Sending, SendingStep, Transact,
+    TransactStep,
 };
 use restante_core::plan::{DepthReport, Recipient};
-use restante_core::record::{Class, DueRow, Entry, Lane, Record};
+use restante_core::record::{Class, DueRow, Entry, Intent, Lane, Marker, MarkerState, OrderKeyQueue, Quarantined, Record};
 use restante_core::{Command, Config, Effect, Env, Outcome};
 use restante_kv::{Committed, Key, Limits, Model, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write, check_strict};
 
@@ -30,7 +31,8 @@ pub(crate) enum Fault {
 }
 
 /// Activities that only read.
-const READING: [&str; 5] = ["scan-pointers", "scan-due", "read-destinations", "sweep-scan", "load-payload"];
+const READING: [&str; 7] =
+    ["scan-pointers", "scan-due", "read-destinations", "sweep-scan", "load-payload", "load-recipients", "expand-probe"];
 
 type Hook = Box<dyn FnOnce(&mut Bed)>;
 
@@ -48,8 +50,10 @@ pub(crate) struct Bed {
     pub(crate) commits: Vec<(&'static str, Txn)>,
     /// Every action that was executed.
     pub(crate) actions: Vec<&'static str>,
-    /// Keyed sends in the order in which they were asked for.
+    /// Keyed sends in the order in which they were accepted.
     pub(crate) keyed: Vec<SendId>,
+    /// Keyed sends that were asked for.
+    keyed_asked: Vec<SendId>,
     /// What every key ever held, oldest first; `None` where it was deleted.
     pub(crate) history: BTreeMap<Key, Vec<Option<Versioned>>>,
     faults: Vec<(&'static str, Fault)>,
@@ -87,6 +91,7 @@ pub(crate) fn send(number: u8, inboxes: &[&str]) -> SendRequest {
         order_key: None,
         payload: Bytes::from(format!("payload {number}").into_bytes()),
         signing: Sealed::new(&b"sealed"[..]),
+        fanout: FanoutChoice::Auto,
     }
 }
 
@@ -121,6 +126,7 @@ impl Bed {
             commits: Vec::new(),
             actions: Vec::new(),
             keyed: Vec::new(),
+            keyed_asked: Vec::new(),
             history: BTreeMap::new(),
             faults: Vec::new(),
             hooks: Vec::new(),
@@ -154,6 +160,12 @@ impl Bed {
     fn apply(&mut self, txn: &Txn) -> Result<Committed, StoreError> {
         let committed = self.model.commit(txn)?;
         for write in &txn.writes {
+            if let (Some(Kind::Marker), Mutation::Put(value)) = (self.env.keys.kind_of(&write.key), &write.mutation)
+                && let Ok(Marker { state: MarkerState::Accepted { send, .. }, .. }) = Marker::decode(value)
+                && self.keyed_asked.contains(&send)
+            {
+                self.keyed.push(send);
+            }
             self.history.entry(write.key.clone()).or_default().push(self.model.get(&write.key).cloned());
         }
         Ok(committed)
@@ -248,7 +260,7 @@ impl Bed {
     /// Runs a send to its end.
     pub(crate) fn send(&mut self, request: SendRequest) -> Result<(SendId, bool, Vec<Effect>), SendError> {
         if request.order_key.is_some() {
-            self.keyed.push(request.send);
+            self.keyed_asked.push(request.send);
         }
         let env = self.env.clone();
         let (mut sending, mut step) = Sending::begin(&env, request, 0, self.local());
@@ -322,13 +334,36 @@ impl Bed {
     pub(crate) fn assert_counted(&mut self) {
         let entries = self.all(Kind::Entry);
         let leased = entries.iter().filter(|(_, value)| Class::of(value) == Some(Class::Leased)).count();
-        let counted = (entries.len() as i64, leased as i64, self.all(Kind::Quarantined).len() as i64);
+        let quarantined = self.all(Kind::Quarantined);
+        let intents = self.all(Kind::Intent);
+        let remaining = |bytes: &[u8]| i64::from(Intent::remaining_of(bytes).unwrap_or_default());
+        let aside = |(key, value): &(Key, Value)| {
+            let id = self.env.keys.read_entry(Kind::Quarantined, key).expect("its key");
+            let record = Quarantined::decode(value).expect("readable").record;
+            if id.is_intent() { remaining(record.as_slice()) } else { 0 }
+        };
+        let pending = intents.iter().map(|(_, value)| remaining(value.as_bytes())).sum::<i64>()
+            + quarantined.iter().map(aside).sum::<i64>();
+        let counted = (entries.len() as i64, leased as i64, quarantined.len() as i64, intents.len() as i64, pending);
         let depth = self.depth();
-        assert_eq!((depth.entries, depth.leased, depth.quarantined), counted, "depth (left) differs from a recount");
+        let told = (depth.entries, depth.leased, depth.quarantined, depth.intents, depth.pending_recipients);
+        assert_eq!(told, counted, "depth (left) differs from a recount");
     }
 
     /// Every entry is discoverable: it has its due row and a pointer, or a lane in which it waits.
     pub(crate) fn assert_discoverable(&self) {
+        for (key, value) in self.all(Kind::Intent) {
+            let send = self.env.keys.read_send(Kind::Intent, &key).expect("an intent's key");
+            let Ok(intent) = Intent::decode(&value) else { continue };
+            if intent.active {
+                let due: Option<DueRow> = self.read(&self.env.keys.intent_due(send, intent.vest_at));
+                assert!(due.is_some_and(|due| due.lane == intent.place), "intent {send} has no due row");
+            } else {
+                let at = intent.place.expect("an inactive intent stands in a FIFO");
+                let queue: OrderKeyQueue = self.read(&self.env.keys.order_key(&at.order_key)).expect("its FIFO exists");
+                assert!(queue.head < at.position && at.position < queue.next, "intent {send} stands outside of its FIFO");
+            }
+        }
         for (key, value) in self.all(Kind::Entry) {
             let id = self.env.keys.read_entry(Kind::Entry, &key).expect("an entry's key");
             let Ok(entry) = Entry::decode(&value) else { continue };

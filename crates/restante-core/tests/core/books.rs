@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use restante_core::Env;
-use restante_core::atoms::EntryId;
+use restante_core::atoms::{EntryId, Position, SendId};
 use restante_core::keys::{DueKey, Kind};
 use restante_core::record::{
-    Body, Class, Counters, Destination, DueRow, Entry, Intake, Lane, LaneRef, LaneSlot, Marker, MarkerState, Record,
+    Body, Class, Counters, Destination, DueRow, Entry, Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Marker, MarkerState,
+    OrderKeyQueue, Quarantined, RecipientChunk, Record,
 };
 use restante_kv::{Key, Model, StoreTime, Value};
 
@@ -35,7 +36,14 @@ pub(crate) enum Flaw {
     StrayMember(EntryId),
     NoPayload(EntryId),
     /// By how much the counters differ from a recount.
-    Counters([i64; 3]),
+    Counters([i64; 5]),
+    /// An intent is not where it says it is in its FIFO, or is active elsewhere than at its head.
+    QueuePlace(SendId),
+    /// The head of a FIFO does not exist, is not active, or its places are others than those behind it.
+    Queue(Key),
+    StrayIntentPlace(Key),
+    /// The recipients at an intent's cursor, or its payload, are not there.
+    NoRecipients(SendId),
     Unreadable(Key),
 }
 
@@ -51,10 +59,15 @@ pub(crate) struct Books<'e> {
     places: BTreeMap<Key, LaneSlot>,
     members: BTreeSet<EntryId>,
     chunks: BTreeSet<Key>,
-    quarantined: BTreeSet<EntryId>,
+    /// With the recipients that quarantined intents still have.
+    quarantined: BTreeMap<EntryId, i64>,
+    intents: BTreeMap<SendId, (Value, Option<Intent>)>,
+    recipients: BTreeMap<Key, RecipientChunk>,
+    queues: BTreeMap<Key, OrderKeyQueue>,
+    intent_places: BTreeMap<Key, IntentSlot>,
     markers: BTreeMap<Key, Marker>,
     dead_letters: BTreeSet<EntryId>,
-    counters: [i64; 3],
+    counters: [i64; 5],
     intake_epoch: u64,
     unreadable: Vec<Key>,
 }
@@ -71,10 +84,14 @@ impl<'e> Books<'e> {
             places: BTreeMap::new(),
             members: BTreeSet::new(),
             chunks: BTreeSet::new(),
-            quarantined: BTreeSet::new(),
+            quarantined: BTreeMap::new(),
+            intents: BTreeMap::new(),
+            recipients: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            intent_places: BTreeMap::new(),
             markers: BTreeMap::new(),
             dead_letters: BTreeSet::new(),
-            counters: [0; 3],
+            counters: [0; 5],
             intake_epoch: 0,
             unreadable: Vec::new(),
         };
@@ -105,15 +122,26 @@ impl<'e> Books<'e> {
             Kind::LaneSlot => _ = self.places.insert(key.clone(), LaneSlot::decode(value).ok()?),
             Kind::Member => _ = self.members.insert(keys.read_entry(kind, key).ok()?),
             Kind::PayloadChunk => _ = self.chunks.insert(key.clone()),
-            Kind::Quarantined => _ = self.quarantined.insert(keys.read_entry(kind, key).ok()?),
+            Kind::Quarantined => {
+                let (id, aside) = (keys.read_entry(kind, key).ok()?, Quarantined::decode(value).ok()?);
+                let remaining = Intent::remaining_of(aside.record.as_slice()).filter(|_| id.is_intent());
+                _ = self.quarantined.insert(id, remaining.map_or(0, i64::from));
+            }
+            Kind::Intent => {
+                _ = self.intents.insert(keys.read_send(kind, key).ok()?, (value.clone(), Intent::decode(value).ok()));
+            }
+            Kind::RecipientChunk => _ = self.recipients.insert(key.clone(), RecipientChunk::decode(value).ok()?),
+            Kind::OrderKeyQueue => _ = self.queues.insert(key.clone(), OrderKeyQueue::decode(value).ok()?),
+            Kind::IntentSlot => _ = self.intent_places.insert(key.clone(), IntentSlot::decode(value).ok()?),
             Kind::DeadLetter => _ = self.dead_letters.insert(keys.read_entry(kind, key).ok()?),
             Kind::Marker => _ = self.markers.insert(key.clone(), Marker::decode(value).ok()?),
             Kind::Intake => self.intake_epoch = Intake::decode(value).ok()?.epoch,
             Kind::Counters => {
-                let Counters { entries, leased, quarantined } = Counters::decode(value).ok()?;
-                self.counters = [self.counters[0] + entries, self.counters[1] + leased, self.counters[2] + quarantined];
+                let Counters { entries, leased, quarantined, intents, pending_recipients } = Counters::decode(value).ok()?;
+                let more = [entries, leased, quarantined, intents, pending_recipients];
+                self.counters.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
             }
-            Kind::Stage | Kind::OrderKeyQueue | Kind::SweepState => {}
+            Kind::Stage | Kind::SweepState | Kind::DeadIntent => {}
         }
         Some(())
     }
@@ -126,26 +154,36 @@ impl<'e> Books<'e> {
         }
         for (key, (due, _)) in &self.due_rows {
             let entry = self.entries.get(&due.entry).and_then(|(_, entry)| entry.as_ref());
-            let stands = entry.is_some_and(|it| it.active && it.vest_at == due.vest_at && it.destination == due.destination);
+            let intent = self.intents.get(&due.entry.send).and_then(|(_, intent)| intent.as_ref());
+            let stands = if due.entry.is_intent() {
+                intent.is_some_and(|it| it.active && it.vest_at == due.vest_at && due.destination.is_empty())
+            } else {
+                entry.is_some_and(|it| it.active && it.vest_at == due.vest_at && it.destination == due.destination)
+            };
             if !stands && !once_unreadable.contains(&due.entry) {
                 flaws.insert(Flaw::OrphanRow(key.clone()));
             }
         }
         flaws.extend(self.flaws_of_lanes(once_unreadable));
+        flaws.extend(self.flaws_of_intents(now, once_unreadable));
         for id in &self.members {
             let is_staged = match self.entries.get(id) {
                 Some((_, Some(entry))) => matches!(entry.body, Body::Staged { .. }),
                 Some((_, None)) => true,
-                None => self.quarantined.contains(id),
+                None => self.quarantined.contains_key(id),
             };
             if !is_staged {
                 flaws.insert(Flaw::StrayMember(*id));
             }
         }
         let leased = self.entries.values().filter(|(value, _)| Class::of(value) == Some(Class::Leased)).count();
-        let recount = [self.entries.len(), leased, self.quarantined.len()].map(|count| count as i64);
+        let remaining = |(value, _): &(Value, Option<Intent>)| Intent::remaining_of(value.as_bytes()).map_or(0, i64::from);
+        let pending: i64 = self.intents.values().map(remaining).sum::<i64>() + self.quarantined.values().sum::<i64>();
+        let [entries, leased, quarantined, intents] =
+            [self.entries.len(), leased, self.quarantined.len(), self.intents.len()].map(|count| count as i64);
+        let recount = [entries, leased, quarantined, intents, pending];
         if self.counters != recount {
-            flaws.insert(Flaw::Counters([0, 1, 2].map(|at| self.counters[at] - recount[at])));
+            flaws.insert(Flaw::Counters([0, 1, 2, 3, 4].map(|at| self.counters[at] - recount[at])));
         }
         flaws
     }
@@ -229,12 +267,98 @@ impl<'e> Books<'e> {
         flaws
     }
 
+    fn flaws_of_intents(&self, now: StoreTime, once_unreadable: &BTreeSet<EntryId>) -> Vec<Flaw> {
+        let (keys, mut flaws) = (&self.env.keys, Vec::new());
+        for (send, (_, intent)) in &self.intents {
+            let (Some(intent), id) = (intent, EntryId::of_intent(*send)) else { continue };
+            if intent.active {
+                match self.due_rows.get(&keys.intent_due(*send, intent.vest_at)) {
+                    None => flaws.push(Flaw::NoDueRow(id)),
+                    Some((_, row)) if row.as_ref().is_none_or(|row| row.lane != intent.place) => flaws.push(Flaw::DueRowLane(id)),
+                    Some(_) if self.pointers.get("").is_none_or(|first| *first > intent.vest_at.max(now)) => {
+                        flaws.push(Flaw::NoPointer(id));
+                    }
+                    Some(_) => {}
+                }
+            }
+            match &intent.place {
+                None if !intent.active => flaws.push(Flaw::NeverActive(id)),
+                Some(at) if !self.stands_in_its_queue(*send, intent, at) => flaws.push(Flaw::QueuePlace(*send)),
+                _ => {}
+            }
+            let chunk = self.recipients.get(&keys.recipients(*send, intent.chunk));
+            let holds = |chunk: &RecipientChunk| {
+                chunk.first <= intent.cursor && (intent.cursor - chunk.first) < chunk.recipients.len() as u32
+            };
+            let Body::Staged { chunk_count } = intent.body else { continue };
+            let has_payload = (0..chunk_count).all(|number| self.chunks.contains(&keys.chunk(*send, number)));
+            if !chunk.is_some_and(holds) || !has_payload {
+                flaws.push(Flaw::NoRecipients(*send));
+            }
+        }
+        let mut known = BTreeSet::new();
+        for (key, queue) in &self.queues {
+            let Ok(order_key) = keys.read_order_key(key) else { continue };
+            let head = self.intents.get(&queue.head_intent).and_then(|(_, intent)| intent.as_ref());
+            let at = Some(LaneRef { order_key: order_key.clone(), position: queue.head });
+            let is_head = head.is_some_and(|head| head.active && head.place == at);
+            let next = keys.intent_slot(&order_key, queue.head.next());
+            let is_stuck = queue.head.next() < queue.next && !self.intent_places.contains_key(&next);
+            let was_unreadable = once_unreadable.contains(&EntryId::of_intent(queue.head_intent));
+            let mut is_dense = queue.head < queue.next;
+            let mut position: Position = queue.head.next();
+            while position < queue.next {
+                let place = keys.intent_slot(&order_key, position);
+                is_dense &= self.intent_places.contains_key(&place);
+                known.insert(place);
+                position = position.next();
+            }
+            if !is_dense || !is_head && !is_stuck && !was_unreadable {
+                flaws.push(Flaw::Queue(key.clone()));
+            }
+        }
+        flaws.extend(self.intent_places.keys().filter(|place| !known.contains(*place)).cloned().map(Flaw::StrayIntentPlace));
+        flaws
+    }
+
+    fn stands_in_its_queue(&self, send: SendId, intent: &Intent, at: &LaneRef) -> bool {
+        let keys = &self.env.keys;
+        let Some(queue) = self.queues.get(&keys.order_key(&at.order_key)) else { return false };
+        if at.position == queue.head {
+            return queue.head_intent == send && intent.active;
+        }
+        let place = self.intent_places.get(&keys.intent_slot(&at.order_key, at.position));
+        queue.head < at.position && at.position < queue.next && !intent.active && place.is_some_and(|it| it.intent == send)
+    }
+
+    fn assert_intents_follow(&self, before: &Self, command: &str) {
+        for (send, (_, intent)) in &before.intents {
+            let Some((_, after)) = self.intents.get(send) else {
+                assert!(["expand", "drop-intent", "park-intent", "quarantine"].contains(&command), "{command} removed {send}");
+                continue;
+            };
+            let (Some(intent), Some(after)) = (intent, after) else { continue };
+            assert!(
+                intent.fence == after.fence || command == "claim-intent" && intent.fence < after.fence,
+                "{command} of {send}"
+            );
+            assert!(intent.cursor == after.cursor || command == "expand" && intent.cursor < after.cursor, "{command} of {send}");
+            let fixed = |it: &Intent| (it.origin, it.total, it.body.clone(), it.signing.clone());
+            assert_eq!(fixed(intent), fixed(after), "{command} changed what never changes of {send}");
+            let made = self.entries.keys().filter(|id| id.send == *send && !before.entries.contains_key(id));
+            let made: Vec<u32> = made.map(|id| id.index).collect();
+            assert_eq!(made, (intent.cursor..after.cursor).collect::<Vec<_>>(), "{command} of {send}: entries and cursor");
+        }
+        let is_new = self.intents.keys().any(|send| !before.intents.contains_key(send));
+        assert!(!is_new || ["publish", "accept", "revive"].contains(&command), "{command} made an intent");
+    }
+
     /// What a command may not do to single records, by comparing them with what they were `before`.
     pub(crate) fn assert_follows(&self, before: &Self, command: &str) {
         for (id, (_, entry)) in &before.entries {
             let Some((_, after)) = self.entries.get(id) else {
                 assert!(["settle", "quarantine"].contains(&command), "{command} removed {id}");
-                assert_eq!(self.quarantined.contains(id), command == "quarantine", "{command} of {id}");
+                assert_eq!(self.quarantined.contains_key(id), command == "quarantine", "{command} of {id}");
                 continue;
             };
             let (Some(entry), Some(after)) = (entry, after) else {
@@ -249,7 +373,8 @@ impl<'e> Books<'e> {
             assert_eq!(fixed(entry), fixed(after), "{command} changed what never changes of {id}");
         }
         let is_new = self.entries.keys().any(|id| !before.entries.contains_key(id));
-        assert!(!is_new || command == "accept", "{command} made an entry");
+        assert!(!is_new || ["accept", "expand", "revive"].contains(&command), "{command} made an entry");
+        self.assert_intents_follow(before, command);
         assert!(before.intake_epoch <= self.intake_epoch, "{command} lowered the epoch of intake");
         for (key, marker) in &before.markers {
             if let MarkerState::Accepted { .. } = marker.state {

@@ -4,9 +4,9 @@ use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Position, Sealed, Sen
 use restante_core::keys::{Keys, Kind};
 use restante_core::plan::Accept;
 use restante_core::record::{
-    Body, Counters, DeadLetter, Destination, DropReason, DueRow, Entry, Intake, Lane, LaneRef, LaneSlot, Lease, Marker,
-    MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer, QuarantineReason, Quarantined, Record, Stage, SweepState,
-    WaitReason,
+    Body, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, Intake, Intent, IntentSlot, Lane, LaneRef,
+    LaneSlot, Lease, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer, QuarantineReason, Quarantined, Recipient,
+    RecipientChunk, Record, Stage, SweepState, WaitReason,
 };
 use restante_kv::{Key, StoreTime, Value};
 
@@ -60,6 +60,36 @@ fn entries() {
 }
 
 #[test]
+fn intents() {
+    let intent = Intent {
+        cursor: 2,
+        total: 300,
+        chunk: 1,
+        body: Body::Staged { chunk_count: 3 },
+        signing: Sealed::new(&b"key"[..]),
+        origin: at(1_000),
+        vest_at: at(300_000),
+        lease: None,
+        fence: Fence::new(7),
+        place: None,
+        active: true,
+    };
+    check(&intent, "010000012a02ac02010103036b6579e807e0a71200070001");
+    let lease = Some(Lease { owner: OWNER, expires_at: at(2_000) });
+    let place = Some(LaneRef { order_key: "t".into(), position: Position::new(5) });
+    check(
+        &Intent { body: Body::Inline(Bytes::from(&b"hi"[..])), lease, place, active: false, ..intent },
+        "010000012a02ac020100026869036b6579e807e0a71201cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdd00f070101740500",
+    );
+    let recipient = Recipient { inbox: "https://a/i".into(), destination: "https://a".into() };
+    check(&RecipientChunk { first: 300, recipients: vec![recipient] }, "01ac02010b68747470733a2f2f612f690968747470733a2f2f61");
+    check(&IntentSlot { intent: SEND }, "01abababababababababababababababab");
+    let trace =
+        DeadIntent { reason: DropReason::Expired, fence: Fence::new(7), cursor: 2, total: 300, origin: at(1), expires_at: at(4) };
+    check(&trace, "01010702ac020104");
+}
+
+#[test]
 fn wait_reasons() {
     let reasons =
         [WaitReason::New, WaitReason::Lane, WaitReason::Backoff, WaitReason::RateLimited, WaitReason::Unknown, WaitReason::Woken];
@@ -75,7 +105,10 @@ fn records_of_the_index_and_the_lanes() {
     check(&DueRow { lane: None }, "0100");
     check(&DueRow { lane: Some(LaneRef { order_key: "t".into(), position: Position::new(5) }) }, "0101017405");
     check(&Pointer {}, "01");
-    check(&OrderKeyQueue { head: Position::new(1), next: Position::new(2) }, "010102");
+    check(
+        &OrderKeyQueue { head: Position::new(1), head_intent: SEND, next: Position::new(2) },
+        "0101abababababababababababababababab02",
+    );
     check(&Lane { head: Position::new(1), head_entry: ID, next: Position::new(2) }, "0101ababababababababababababababababac0202");
     check(&LaneSlot { entry: ID }, "01ababababababababababababababababac02");
     check(&Destination { paced_until: at(300_000) }, "01e0a712");
@@ -90,7 +123,7 @@ fn records_of_intake_and_payload() {
     check(&Stage { deadline: at(9) }, "0109");
     check(&PayloadChunk { bytes: Bytes::from(&b"hi"[..]) }, "01026869");
     check(&Member {}, "01");
-    check(&Counters { entries: 3, leased: -1, quarantined: 0 }, "01060100");
+    check(&Counters { entries: 3, leased: -1, quarantined: 0, intents: 2, pending_recipients: 100 }, "0106010004c801");
 }
 
 #[test]
@@ -102,7 +135,13 @@ fn records_of_upkeep() {
         &Quarantined { reason: QuarantineReason::UnknownFormat(9), record: record.clone(), expires_at: at(4) },
         "01000902097804",
     );
-    check(&Quarantined { reason: QuarantineReason::Corrupt, record, expires_at: at(4) }, "010102097804");
+    for (reason, expected) in [
+        (QuarantineReason::Corrupt, "010102097804"),
+        (QuarantineReason::ExpansionConflict, "010202097804"),
+        (QuarantineReason::RecipientsUnreadable, "010302097804"),
+    ] {
+        check(&Quarantined { reason, record: record.clone(), expires_at: at(4) }, expected);
+    }
     for (reason, expected) in [
         (DropReason::Permanent(410), "01009a03070b68747470733a2f2f612f69010204"),
         (DropReason::Expired, "0101070b68747470733a2f2f612f69010204"),
@@ -141,15 +180,21 @@ fn keys() {
         show(keys.quarantined(id)),
         show(keys.dead_letter(id)),
         show(keys.marker("zero \0 one \u{1}")),
+        show(keys.intent(id.send)),
+        show(keys.recipients(id.send, 1)),
+        show(keys.intent_slot("t", Position::new(256))),
+        show(keys.dead_intent(id.send)),
+        show(keys.intent_due(id.send, at(1_000_000))),
+        show(keys.quarantined(EntryId::of_intent(id.send))),
     ];
-    let expected: [&str; 18] = [
+    let expected: [&str; 24] = [
         r"restante/i",
         r"restante/sk\x00",
         r"restante/g0123456789abcdef",
         r"restante/b0123456789abcdef\x00",
         r"restante/m0123456789abcdef\x02\x01,",
         r"restante/e0123456789abcdef\x02\x01,",
-        r"restante/ot\x00",
+        r"restante/kt\x00",
         r"restante/lt\x00https://a\x00",
         r"restante/qt\x00https://a\x00\x02\x01\x00",
         r"restante/dhttps://a\x00\x03\x0fB@0123456789abcdef\x02\x01,",
@@ -161,6 +206,12 @@ fn keys() {
         r"restante/x0123456789abcdef\x02\x01,",
         r"restante/z0123456789abcdef\x02\x01,",
         r"restante/szero \x01\x01 one \x01\x02\x00",
+        r"restante/f0123456789abcdef",
+        r"restante/a0123456789abcdef\x01\x01",
+        r"restante/tt\x00\x02\x01\x00",
+        r"restante/y0123456789abcdef",
+        r"restante/d\x00\x03\x0fB@0123456789abcdef\x04\xff\xff\xff\xff",
+        r"restante/x0123456789abcdef\x04\xff\xff\xff\xff",
     ];
     assert_eq!(shown, expected);
 }
@@ -169,7 +220,7 @@ fn keys() {
 fn every_kind_has_a_tag_of_its_own_and_is_recognised() {
     let keys = Keys::new(&config());
     let tags: String = Kind::ALL.iter().map(|kind| char::from(*kind as u8)).collect();
-    assert_eq!(tags, "isgbmeolqdphcwxz");
+    assert_eq!(tags, "isgbmeklqdphcwxzfaty");
     for kind in Kind::ALL {
         assert_eq!(keys.kind_of(&keys.all(kind).start), Some(kind));
     }

@@ -6,6 +6,7 @@ mod books;
 mod boundaries;
 mod claim;
 mod doctor;
+mod fanout;
 mod golden;
 mod keyed_queue_regressions;
 mod lanes;

@@ -7,10 +7,11 @@ use restante_core::Command;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::{DueKey, Kind};
 use restante_core::plan::{
-    Accept, BeginSweep, Claim, Depth, DropQuarantined, FinishSweep, Gate, Prune, Quarantine, Recipient, Renew, RepairIndex,
-    RepairLane, ResolveAccept, Revive, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
+    Accept, BeginSweep, Claim, ClaimIntent, Depth, DropIntent, DropQuarantined, Expand, FinishSweep, Gate, Obstacle, ParkIntent,
+    Prune, Publish, Quarantine, Recipient, Renew, RepairIndex, RepairLane, RepairQueue, ResolveAccept, Revive, SetIntake, Settle,
+    StageBegin, StageChunk, TidyPointer, Verdict, Wake, chunk_len,
 };
-use restante_core::record::{Body, Destination, DropReason, DueRow, Entry, LaneRef, Record, WaitReason};
+use restante_core::record::{Body, Destination, DropReason, DueRow, Entry, Intent, LaneRef, RecipientChunk, Record, WaitReason};
 use restante_kv::{Key, StoreTime, Versioned};
 
 use crate::bed::{Bed, entry_id, owner, recipient};
@@ -54,6 +55,9 @@ pub(crate) struct Scene<'b> {
     due_rows: Vec<(DueKey, Option<LaneRef>)>,
     lanes: Vec<(Arc<str>, Arc<str>)>,
     quarantined: Vec<EntryId>,
+    /// Intents that are there, as they are.
+    intents: Vec<(SendId, Intent)>,
+    order_keys: Vec<Arc<str>>,
     staged: Vec<SendId>,
     sends: Vec<SendId>,
     /// Entries of which some version could not be read.
@@ -72,6 +76,8 @@ impl<'b> Scene<'b> {
             due_rows: Vec::new(),
             lanes: Vec::new(),
             quarantined: Vec::new(),
+            intents: Vec::new(),
+            order_keys: Vec::new(),
             staged: Vec::new(),
             sends: Vec::new(),
             once_unreadable: BTreeSet::new(),
@@ -105,6 +111,21 @@ impl<'b> Scene<'b> {
                 }
                 Kind::Lane => scene.lanes.push(keys.read_lane(key).expect("a lane's key")),
                 Kind::Quarantined => scene.quarantined.push(keys.read_entry(kind, key).expect("its key")),
+                Kind::Intent => {
+                    let send = keys.read_send(kind, key).expect("an intent's key");
+                    let readable: Vec<Intent> = found().filter_map(|found| Intent::decode(&found.value).ok()).collect();
+                    if readable.len() < found().count() {
+                        scene.once_unreadable.insert(EntryId::of_intent(send));
+                    }
+                    if let (true, Some(latest)) = (is_current, readable.last()) {
+                        scene.intents.push((send, latest.clone()));
+                        scene.instants.extend([latest.vest_at, latest.origin.plus_ms(bed.env.config.max_retention_ms)]);
+                    }
+                    if !scene.sends.contains(&send) {
+                        scene.sends.push(send);
+                    }
+                }
+                Kind::OrderKeyQueue => scene.order_keys.push(keys.read_order_key(key).expect("an order key's key")),
                 Kind::Stage if is_current => scene.staged.push(keys.read_send(kind, key).expect("its key")),
                 _ => {}
             }
@@ -159,7 +180,9 @@ impl<'b> Scene<'b> {
     pub(crate) fn command(&self, dice: &mut Dice) -> Command {
         let (slot, id) = (dice.number(), self.entry(dice).0);
         let (held, owner_id, fence, wake_seen, destination) = self.held(dice);
-        match dice.below(38) {
+        match dice.below(52) {
+            38..=50 => self.of_intent(dice, slot),
+            51 => self.publish(dice),
             0..=5 => self.accept(dice),
             6..=9 => Command::Claim(Claim { id, owner: owner(200), slot }),
             10..=16 => {
@@ -201,6 +224,73 @@ impl<'b> Scene<'b> {
             34 => Command::FinishSweep(FinishSweep { owner: owner(dice.below(12) as u8) }),
             _ => Command::SetIntake(SetIntake { open: dice.chance(50) }),
         }
+    }
+
+    /// What a worker, the sweep or an operator does to an intent.
+    fn of_intent(&self, dice: &mut Dice, slot: u64) -> Command {
+        let order_key = dice.one(&self.order_keys).cloned().unwrap_or_else(|| "thread".into());
+        let Some((send, intent)) = dice.one(&self.intents) else { return Command::RepairQueue(RepairQueue { order_key }) };
+        let (send, id) = (*send, EntryId::of_intent(*send));
+        let (owner, fence) = (intent.lease.map_or(owner(1), |lease| lease.owner), intent.fence);
+        match dice.below(14) {
+            0..=3 => Command::ClaimIntent(ClaimIntent { send, owner: crate::bed::owner(200) }),
+            4..=8 => {
+                let keys = &self.bed.env.keys;
+                let chunk = self.recipients(&keys.recipients(send, intent.chunk));
+                let ahead = chunk.map_or(Vec::new(), |it| it.recipients[(intent.cursor - it.first) as usize..].to_vec());
+                let len = chunk_len(&self.bed.env.config, intent, &ahead, 1 + dice.below(3));
+                Command::Expand(Expand {
+                    send,
+                    owner,
+                    fence,
+                    from: intent.cursor,
+                    recipients: ahead[..len].to_vec(),
+                    ends_chunk: len == ahead.len(),
+                    order_key: intent.place.as_ref().map(|place| place.order_key.clone()),
+                    release: dice.chance(20),
+                    slot,
+                })
+            }
+            9 => Command::DropIntent(DropIntent { send, owner, fence, slot }),
+            10 => {
+                let obstacle = if dice.chance(50) {
+                    Obstacle::Entry { index: intent.cursor }
+                } else {
+                    Obstacle::Recipients { chunk: intent.chunk }
+                };
+                Command::ParkIntent(ParkIntent { send, owner, fence, obstacle, slot })
+            }
+            11 => Command::RepairIndex(RepairIndex { id }),
+            12 => {
+                let due = DueKey { destination: "".into(), vest_at: intent.vest_at, entry: id };
+                Command::Quarantine(Quarantine { id, due: Some(due), lane: intent.place.clone(), slot })
+            }
+            _ => Command::RepairQueue(RepairQueue { order_key }),
+        }
+    }
+
+    fn recipients(&self, key: &Key) -> Option<RecipientChunk> {
+        RecipientChunk::decode(&self.bed.model.get(key)?.value).ok()
+    }
+
+    /// Publishing what is staged, if recipients are.
+    fn publish(&self, dice: &mut Dice) -> Command {
+        let Some(send) = dice.one(&self.staged).copied() else { return Command::Depth(Depth {}) };
+        let keys = &self.bed.env.keys;
+        let chunks = (0..).map_while(|number| self.recipients(&keys.recipients(send, number)));
+        let recipient_count = chunks.map(|chunk| chunk.recipients.len() as u32).sum();
+        let payload_chunk_count =
+            (0..).take_while(|number| self.bed.model.get(&keys.chunk(send, *number)).is_some()).count() as u32;
+        Command::Publish(Publish {
+            send,
+            idempotency_key: format!("key-{}", send.as_bytes()[0]).into(),
+            order_key: dice.chance(60).then(|| "thread".into()),
+            recipient_count,
+            payload_chunk_count,
+            digest: 0,
+            signing: Sealed::default(),
+            slot: dice.number(),
+        })
     }
 
     fn send(&self, dice: &mut Dice) -> (SendId, Arc<str>) {
@@ -265,15 +355,24 @@ impl<'b> Scene<'b> {
 
     /// Pruning as the sweep would: what is over, a chunk that no delivery needs, or any due row.
     fn prune(&self, dice: &mut Dice) -> Option<Command> {
-        let kinds = [Kind::DueRow, Kind::DueRow, Kind::PayloadChunk, Kind::Stage, Kind::DeadLetter, Kind::Destination];
+        let kinds = [
+            Kind::DueRow,
+            Kind::DueRow,
+            Kind::PayloadChunk,
+            Kind::RecipientChunk,
+            Kind::Stage,
+            Kind::DeadLetter,
+            Kind::Destination,
+        ];
         let kind = *dice.one(&kinds)?;
         let (key, found) = dice.one(self.by_kind.get(&kind)?)?;
         let mut found = found;
         if let (true, Some(current)) = (dice.chance(60), self.bed.model.get(key)) {
             found = current;
         }
-        let send = (kind == Kind::PayloadChunk).then(|| self.bed.env.keys.read_send(kind, key).expect("its key"));
-        let needed = send.is_some_and(|send| {
+        let is_chunk = matches!(kind, Kind::PayloadChunk | Kind::RecipientChunk);
+        let send = is_chunk.then(|| self.bed.env.keys.read_send(kind, key).expect("its key"));
+        let needed = send.filter(|_| kind == Kind::PayloadChunk).is_some_and(|send| {
             self.bed.model.scan(&self.bed.env.keys.members(send), 1).is_ok_and(|page| !page.entries.is_empty())
         });
         let over =

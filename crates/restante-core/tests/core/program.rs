@@ -45,7 +45,14 @@ pub(crate) enum Step {
     },
 }
 
-const FAULTY: [&str; 15] = [
+const FAULTY: [&str; 22] = [
+    "publish",
+    "stage-recipients",
+    "claim-intent",
+    "expand",
+    "park-intent",
+    "load-recipients",
+    "expand-probe",
     "accept",
     "claim",
     "settle",
@@ -62,8 +69,19 @@ const FAULTY: [&str; 15] = [
     "scan-due",
     "sweep-scan",
 ];
-const MOMENTS: [&str; 8] =
-    ["scan-pointers", "scan-due", "tidy-pointer", "claim", "settle", "sweep-scan", "repair-lane", "quarantine"];
+const MOMENTS: [&str; 11] = [
+    "publish",
+    "claim-intent",
+    "expand",
+    "scan-pointers",
+    "scan-due",
+    "tidy-pointer",
+    "claim",
+    "settle",
+    "sweep-scan",
+    "repair-lane",
+    "quarantine",
+];
 
 fn answers() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..6_u8, 0..6)
@@ -71,7 +89,7 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (prop::collection::vec(0..3_u8, 1..4), any::<bool>(), any::<bool>())
+        4 => (prop::collection::vec(0..3_u8, 1..7), any::<bool>(), any::<bool>())
             .prop_map(|(hosts, keyed, large)| Step::Send { hosts, keyed, large }),
         4 => (0..6_u64, answers()).prop_map(|(limit, answers)| Step::Run { limit, answers }),
         2 => (prop::collection::vec(any::<bool>(), 1..12), answers()).prop_map(|(turns, answers)| Step::Race { turns, answers }),
@@ -95,6 +113,19 @@ fn answer(number: u8) -> PostResult {
         3 => status(410),
         4 => PostResult::Unknown,
         _ => retry_after(3_000),
+    }
+}
+
+/// Settings under which little is much: payloads are staged, sends of three and more are intents, chunks hold little.
+pub(crate) fn small_config() -> restante_core::Config {
+    restante_core::Config {
+        inline_bytes_max: 8,
+        chunk_bytes: 90,
+        counter_slots: 2,
+        recipients_max: 2,
+        expand_entries_max: 2,
+        expand_lanes_max: 2,
+        ..config()
     }
 }
 
@@ -142,6 +173,12 @@ pub(crate) fn perform(bed: &mut Bed, step: Step, sent: &mut u8, owners: &mut Own
         }
         Step::LosePointers => bed.delete_all(Kind::Pointer),
         Step::MakeUnknown(number) => {
+            let intent = bed.env.keys.intent(crate::bed::send_id(number));
+            if let Some(found) = bed.model.get(&intent).cloned() {
+                let mut bytes = found.value.as_bytes().to_vec();
+                bytes[0] = 9;
+                bed.tamper(intent, Some(restante_kv::Value::from(bytes)));
+            }
             if bed.model.get(&bed.env.keys.entry(entry_id(number, 0))).is_some() {
                 bed.make_unknown(number, 0);
             }
@@ -183,7 +220,7 @@ fn assert_ordered(bed: &Bed) {
 proptest! {
     #[test]
     fn depth_is_a_recount_order_holds_and_everything_ends(steps in prop::collection::vec(step(), 1..40)) {
-        let mut bed = Bed::new(restante_core::Config { inline_bytes_max: 8, chunk_bytes: 10, counter_slots: 2, ..config() });
+        let mut bed = Bed::new(small_config());
         let (mut sent, mut owners) = (0, Owners::default());
         for step in steps {
             perform(&mut bed, step, &mut sent, &mut owners);
@@ -207,6 +244,14 @@ proptest! {
         let left: Vec<_> = bed.all(Kind::Entry).into_iter().map(|(key, _)| key).collect();
         prop_assert!(left.is_empty(), "left over: {left:?}");
         prop_assert!(!more);
+        let left: Vec<_> = bed.all(Kind::Intent).into_iter().map(|(key, _)| key).collect();
+        prop_assert!(left.is_empty(), "left over: {left:?}");
+        for kind in [Kind::OrderKeyQueue, Kind::IntentSlot, Kind::RecipientChunk] {
+            // A quarantined intent keeps its recipients.
+            let is_kept = kind == Kind::RecipientChunk && !bed.all(Kind::Quarantined).is_empty();
+            let rows = bed.all(kind);
+            prop_assert!(rows.is_empty() || is_kept, "{kind:?} left over: {rows:?}");
+        }
         for kind in [Kind::Lane, Kind::LaneSlot, Kind::DueRow, Kind::Pointer, Kind::PayloadChunk, Kind::Stage] {
             let members = bed.all(Kind::Quarantined).len();
             let rows = bed.all(kind);

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Position, Sealed, SendId};
 use restante_core::keys::{DueKey, Keys, Kind};
 use restante_core::record::{
-    Body, Class, Counters, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT, Intake, Lane, LaneRef, LaneSlot, Lease,
-    Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer, QuarantineReason, Quarantined, Record, Stage, SweepState,
-    Unreadable, WaitReason,
+    Body, Class, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT, Intake, Intent, IntentSlot,
+    Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer, QuarantineReason,
+    Quarantined, Recipient, RecipientChunk, Record, Stage, SweepState, Unreadable, WaitReason,
 };
 use restante_kv::{Key, StoreTime, Value};
 
@@ -85,6 +85,50 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    pub(crate) fn intent()(
+        (cursor, left, chunk) in (0..9_u32, prop_oneof![0..9_u32, any::<u32>()], 0..3_u32),
+        chunk_count in any::<u32>(),
+        (origin, vest_at, expires_at) in (at(), at(), at()),
+        (owner, fence) in (proptest::option::of(owner()), prop_oneof![any::<u64>(), Just(1)]),
+        place in proptest::option::of(lane_ref()),
+        active in any::<bool>(),
+    ) -> Intent {
+        Intent {
+            cursor,
+            total: cursor.saturating_add(left),
+            chunk,
+            body: Body::Staged { chunk_count },
+            signing: Sealed::new(&b"sealed"[..]),
+            origin,
+            vest_at,
+            lease: owner.map(|owner| Lease { owner, expires_at }),
+            fence: Fence::new(fence),
+            place,
+            active,
+        }
+    }
+}
+
+fn recipient_chunk() -> impl Strategy<Value = RecipientChunk> {
+    let recipient =
+        (".{0,4}", ".{0,4}").prop_map(|(inbox, destination)| Recipient { inbox: inbox.into(), destination: destination.into() });
+    (0..9_u32, vec(recipient, 0..4)).prop_map(|(first, recipients)| RecipientChunk { first, recipients })
+}
+
+fn dead_intent() -> impl Strategy<Value = DeadIntent> {
+    (drop_reason(), any::<u64>(), any::<u32>(), any::<u32>(), at(), at()).prop_map(
+        |(reason, fence, cursor, total, origin, expires_at)| DeadIntent {
+            reason,
+            fence: Fence::new(fence),
+            cursor,
+            total,
+            origin,
+            expires_at,
+        },
+    )
+}
+
 fn bytes() -> impl Strategy<Value = Bytes> {
     vec(any::<u8>(), 0..40).prop_map(Bytes::from)
 }
@@ -125,7 +169,8 @@ fn dead_letter() -> impl Strategy<Value = DeadLetter> {
 
 /// A record of any kind, as its bytes.
 pub(crate) fn any_record() -> impl Strategy<Value = Value> {
-    let counters = (any::<i64>(), any::<i64>(), any::<i64>());
+    let counters = (any::<i64>(), any::<i64>(), any::<i64>(), any::<i64>(), any::<i64>());
+    let send = || any::<[u8; 16]>().prop_map(SendId::from_bytes);
     prop_oneof![
         6 => encoded(entry()),
         1 => encoded((any::<bool>(), any::<u64>()).prop_map(|(open, epoch)| Intake { open, epoch })),
@@ -133,13 +178,19 @@ pub(crate) fn any_record() -> impl Strategy<Value = Value> {
         1 => encoded(at().prop_map(|deadline| Stage { deadline })),
         1 => encoded(bytes().prop_map(|bytes| PayloadChunk { bytes })),
         1 => encoded(Just(Member {})),
-        1 => encoded((position(), position()).prop_map(|(head, next)| OrderKeyQueue { head, next })),
+        1 => encoded((position(), send(), position()).prop_map(|(head, head_intent, next)| OrderKeyQueue { head, head_intent, next })),
         3 => encoded((position(), entry_id(), position()).prop_map(|(head, head_entry, next)| Lane { head, head_entry, next })),
         1 => encoded(entry_id().prop_map(|entry| LaneSlot { entry })),
         1 => encoded(proptest::option::of(lane_ref()).prop_map(|lane| DueRow { lane })),
         1 => encoded(Just(Pointer {})),
         1 => encoded(at().prop_map(|paced_until| Destination { paced_until })),
-        2 => encoded(counters.prop_map(|(entries, leased, quarantined)| Counters { entries, leased, quarantined })),
+        2 => encoded(counters.prop_map(|(entries, leased, quarantined, intents, pending_recipients)| {
+            Counters { entries, leased, quarantined, intents, pending_recipients }
+        })),
+        4 => encoded(intent()),
+        1 => encoded(recipient_chunk()),
+        1 => encoded(send().prop_map(|intent| IntentSlot { intent })),
+        1 => encoded(dead_intent()),
         1 => encoded(sweep_state()),
         1 => encoded((reason(), bytes(), at()).prop_map(|(reason, record, expires_at)| Quarantined { reason, record, expires_at })),
         1 => encoded(dead_letter()),
@@ -227,6 +278,10 @@ proptest! {
         total::<SweepState>(&value);
         total::<Quarantined>(&value);
         total::<DeadLetter>(&value);
+        total::<Intent>(&value);
+        total::<RecipientChunk>(&value);
+        total::<IntentSlot>(&value);
+        total::<DeadIntent>(&value);
     }
 
     #[test]
@@ -257,6 +312,10 @@ proptest! {
         let lane = keys.read_lane(&keys.lane(&order_key, &destination)).unwrap();
         prop_assert_eq!((&*lane.0, &*lane.1), (order_key.as_str(), destination.as_str()));
         prop_assert!(keys.members(id.send).contains(&keys.member(id)));
+        let read = keys.read_order_key(&keys.order_key(&order_key)).unwrap();
+        prop_assert_eq!(&*read, order_key.as_str());
+        let next = id.index.saturating_add(1);
+        prop_assert!(id.is_intent() || keys.entries(id.send, id.index, next).contains(&keys.entry(id)));
     }
 
     #[test]
@@ -269,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_any_bytes_as_a_key_never_panics(tag in 0..16_usize, tail in vec(any::<u8>(), 0..60), whole in any::<bool>()) {
+    fn reading_any_bytes_as_a_key_never_panics(tag in 0..20_usize, tail in vec(any::<u8>(), 0..60), whole in any::<bool>()) {
         let keys = Keys::new(&config());
         let mut bytes = if whole { Vec::new() } else { b"restante/".to_vec() };
         bytes.push(Kind::ALL[tag] as u8);
@@ -284,6 +343,6 @@ proptest! {
         if let Ok(due) = keys.read_due(&key) {
             prop_assert_eq!(keys.due(&due.destination, due.vest_at, due.entry), key.clone());
         }
-        let _answers = (keys.read_pointer(&key), keys.read_lane(&key), keys.kind_of(&key));
+        let _answers = (keys.read_pointer(&key), keys.read_lane(&key), keys.read_order_key(&key), keys.kind_of(&key));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use restante_core::Effect;
-use restante_core::atoms::EntryId;
-use restante_core::machine::{About, DeliveryEnd, Io, Reply, RunReport, Slots, TaskId, Worker, WorkerStep};
+use restante_core::atoms::{EntryId, SendId};
+use restante_core::machine::{About, DeliveryEnd, ExpansionEnd, Io, Reply, RunReport, Slots, TaskId, Worker, WorkerStep};
 
 use crate::bed::{Bed, owner};
 
@@ -14,6 +14,7 @@ const ACTIONS_MAX: usize = 20_000;
 pub(crate) struct Ran {
     pub(crate) report: RunReport,
     pub(crate) ended: Vec<(EntryId, DeliveryEnd)>,
+    pub(crate) expanded: Vec<(SendId, ExpansionEnd)>,
     pub(crate) effects: Vec<Effect>,
 }
 
@@ -22,6 +23,7 @@ struct Running {
     worker: Worker,
     queue: VecDeque<(TaskId, About, Io)>,
     ended: Vec<(EntryId, DeliveryEnd)>,
+    expanded: Vec<(SendId, ExpansionEnd)>,
     effects: Vec<Effect>,
     report: Option<RunReport>,
 }
@@ -29,7 +31,8 @@ struct Running {
 impl Running {
     fn begin(bed: &Bed, who: u8, limit: u64) -> Self {
         let (worker, step) = Worker::once(bed.env.clone(), owner(who), Slots::All, limit, bed.local());
-        let mut running = Self { worker, queue: VecDeque::new(), ended: Vec::new(), effects: Vec::new(), report: None };
+        let mut running =
+            Self { worker, queue: VecDeque::new(), ended: Vec::new(), expanded: Vec::new(), effects: Vec::new(), report: None };
         running.take(step);
         running
     }
@@ -38,6 +41,7 @@ impl Running {
         self.queue.extend(step.actions);
         self.effects.extend(step.effects);
         self.ended.extend(step.ended);
+        self.expanded.extend(step.expanded);
         self.report = self.report.or(step.finished);
     }
 
@@ -59,7 +63,7 @@ impl Bed {
         for _ in 0..ACTIONS_MAX {
             running.step(self);
             if let Some(report) = running.report {
-                return Ran { report, ended: running.ended, effects: running.effects };
+                return Ran { report, ended: running.ended, expanded: running.expanded, effects: running.effects };
             }
         }
         panic!("the run does not end; its latest actions: {:?}", &self.actions[self.actions.len() - 40..]);

@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::DueKey;
 use restante_core::plan::{
-    Accept, BeginSweep, Claim, Depth, DropQuarantined, FinishSweep, Gate, Prune, Quarantine, Recipient, Renew, RepairIndex,
-    RepairLane, ResolveAccept, Revive, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake,
+    Accept, BeginSweep, Claim, ClaimIntent, Depth, DropIntent, DropQuarantined, Expand, FinishSweep, Gate, Obstacle, ParkIntent,
+    Prune, Publish, Quarantine, Recipient, Renew, RepairIndex, RepairLane, RepairQueue, ResolveAccept, Revive, SetIntake, Settle,
+    StageBegin, StageChunk, StageRecipients, TidyPointer, Verdict, Wake,
 };
-use restante_core::record::{Body, LaneRef, WaitReason};
+use restante_core::record::{Body, LaneRef, RecipientChunk, WaitReason};
 use restante_core::{Command, Config, Env, Stop, View};
 use restante_kv::{Limits, StoreTime, Value, Version, Versioned, check_strict};
 
@@ -83,6 +84,64 @@ fn index_commands() -> impl Strategy<Value = Command> {
     })
 }
 
+fn expand() -> impl Strategy<Value = Command> {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (0..9_u32, 0..6_usize, flags, any::<u64>()).prop_map(|(from, count, (ends_chunk, release, is_keyed), slot)| {
+        let recipient = |n| Recipient { inbox: format!("https://h{n}/i").into(), destination: format!("https://h{n}").into() };
+        Command::Expand(Expand {
+            send: ID.send,
+            owner: OWNER,
+            fence: Fence::new(1),
+            from,
+            recipients: (0..count).map(recipient).collect(),
+            ends_chunk,
+            order_key: is_keyed.then(|| "t".into()),
+            release,
+            slot,
+        })
+    })
+}
+
+fn intents() -> impl Strategy<Value = Command> {
+    let (send, intent, owner, fence) = (ID.send, EntryId::of_intent(ID.send), OWNER, Fence::new(1));
+    let lane = |position| LaneRef { order_key: "t".into(), position };
+    let due = DueKey { destination: "".into(), vest_at: StoreTime::from_ms(5), entry: intent };
+    let keys = Env::new(config()).keys;
+    let publish = Publish {
+        send,
+        idempotency_key: "k".into(),
+        order_key: Some("t".into()),
+        recipient_count: 9,
+        payload_chunk_count: 1,
+        digest: 0,
+        signing: Sealed::default(),
+        slot: 0,
+    };
+    let chunks = vec![RecipientChunk { first: 0, recipients: Vec::new() }];
+    prop::sample::select(vec![
+        Command::Publish(Publish { order_key: None, ..publish.clone() }),
+        Command::Publish(publish),
+        Command::StageRecipients(StageRecipients { send, number: 0, chunks }),
+        Command::ClaimIntent(ClaimIntent { send, owner }),
+        Command::DropIntent(DropIntent { send, owner, fence, slot: 0 }),
+        Command::ParkIntent(ParkIntent { send, owner, fence, obstacle: Obstacle::Entry { index: 3 }, slot: 0 }),
+        Command::ParkIntent(ParkIntent { send, owner, fence, obstacle: Obstacle::Recipients { chunk: 1 }, slot: 0 }),
+        Command::RepairQueue(RepairQueue { order_key: "t".into() }),
+        Command::RepairIndex(RepairIndex { id: intent }),
+        Command::Revive(Revive { id: intent, slot: 0 }),
+        Command::DropQuarantined(DropQuarantined { id: intent, early: true, slot: 0 }),
+        Command::Quarantine(Quarantine { id: intent, due: None, lane: None, slot: 0 }),
+        Command::Quarantine(Quarantine {
+            id: intent,
+            due: Some(due.clone()),
+            lane: Some(lane(restante_core::atoms::Position::new(1))),
+            slot: 0,
+        }),
+        Command::Prune(Prune { key: keys.due("", due.vest_at, due.entry), version: Version::from_raw(1), chunk_of: None }),
+        Command::Prune(Prune { key: keys.recipients(send, 0), version: Version::from_raw(1), chunk_of: Some(send) }),
+    ])
+}
+
 fn command() -> impl Strategy<Value = Command> {
     let simple = prop::sample::select(vec![
         Command::StageBegin(StageBegin { send: ID.send }),
@@ -103,7 +162,9 @@ fn command() -> impl Strategy<Value = Command> {
         Command::SetIntake(SetIntake { open: false }),
         Command::Depth(Depth {}),
     ]);
-    prop_oneof![4 => simple, 2 => accept(), 1 => quarantine(), 3 => settle(), 2 => index_commands()]
+    prop_oneof![
+        4 => simple, 2 => accept(), 1 => quarantine(), 3 => settle(), 2 => index_commands(), 3 => intents(), 2 => expand(),
+    ]
 }
 
 /// What a store answers for a key: nothing, or a record of some version.

@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use restante_core::keys::Kind;
-use restante_core::{Command, Config, Env, Plan, Stop, View};
+use restante_core::{Command, Env, Plan, Stop, View};
 use restante_kv::{Expect, Key, Limits, StoreError, Value, Version, Versioned, check_strict};
 
-use crate::bed::{Bed, config};
+use crate::bed::Bed;
 use crate::books::{Books, Flaw};
 use crate::picks::{Dice, Scene};
 use crate::program::{Owners, Step, perform, step};
@@ -51,7 +51,7 @@ fn pick(scene: &Scene<'_>, dice: &mut Dice, key: &Key, current_percent: u64) -> 
     let bed = scene.bed;
     let current = bed.model.get(key).cloned();
     // Records that are read without a check, at least by some command: old ones do not stand in the way of a commit.
-    let unchecked = [Kind::LaneSlot, Kind::Stage, Kind::Destination, Kind::DueRow, Kind::Pointer];
+    let unchecked = [Kind::LaneSlot, Kind::IntentSlot, Kind::Stage, Kind::Destination, Kind::DueRow, Kind::Pointer];
     let is_unchecked = bed.env.keys.kind_of(key).is_some_and(|kind| unchecked.contains(&kind));
     if dice.chance(if is_unchecked { current_percent.min(70) } else { current_percent }) {
         return current;
@@ -110,9 +110,13 @@ fn outdated<'v>(bed: &Bed, view: &'v View) -> impl Iterator<Item = &'v Key> {
 }
 
 /// Whether a plan relied on a record that it does not check and that was not the current one beside what it does check: the
-/// next place of a lane whose lane it checks, or a stage that is gone once the chunk it checks is there.
+/// next place of a lane or a FIFO that it checks, or a stage or an intent that is gone once the chunk it checks is there.
 fn is_misled(env: &Env, unchecked: &[&Key]) -> bool {
-    unchecked.iter().any(|key| matches!(env.keys.kind_of(key), Some(Kind::LaneSlot | Kind::Stage)))
+    unchecked.iter().any(|key| match env.keys.kind_of(key) {
+        Some(Kind::LaneSlot | Kind::IntentSlot | Kind::Stage | Kind::Intent) => true,
+        Some(Kind::Quarantined) => env.keys.read_entry(Kind::Quarantined, key).is_ok_and(|id| id.is_intent()),
+        _ => false,
+    })
 }
 
 fn assert_holds_or_conflicts(
@@ -205,7 +209,7 @@ fn fill(bed: &mut Bed, dice: &mut Dice, sent: &mut u8, owners: &mut Owners) {
         let answers = (0..4).map(|_| dice.below(6) as u8).collect();
         let step = match dice.below(7) {
             0..=2 => {
-                let hosts = (0..1 + dice.below(3)).map(|_| dice.below(3) as u8).collect();
+                let hosts = (0..1 + dice.below(6)).map(|_| dice.below(3) as u8).collect();
                 Step::Send { hosts, keyed: dice.chance(60), large: dice.chance(40) }
             }
             3 => Step::MakeUnknown(dice.below(1 + usize::from(*sent)) as u8),
@@ -247,7 +251,7 @@ fn plans_from_mixed_versions_conflict_or_keep_the_store_sound() {
             break;
         }
         let mut dice = Dice::new(number);
-        let mut bed = Bed::new(Config { inline_bytes_max: 8, chunk_bytes: 10, counter_slots: 2, ..config() });
+        let mut bed = Bed::new(crate::program::small_config());
         let (mut sent, mut owners) = (0, Owners::default());
         for (place, step) in program(number).into_iter().enumerate() {
             perform(&mut bed, step, &mut sent, &mut owners);

@@ -2,6 +2,7 @@
 
 mod bed;
 mod building;
+mod fanout;
 mod sending;
 mod telemetry;
 mod working;

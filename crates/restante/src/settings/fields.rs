@@ -84,6 +84,8 @@ fn of_config(config: &mut Config) -> Vec<Field<'_>> {
         quarantine_retention_ms,
         tries_max,
         conflict_pause_ms,
+        expand_entries_max,
+        expand_lanes_max,
     } = config;
     vec![
         ("prefix", Place::SharedText(prefix)),
@@ -113,6 +115,8 @@ fn of_config(config: &mut Config) -> Vec<Field<'_>> {
         ("quarantine_retention", Place::Ms(quarantine_retention_ms)),
         ("tries_max", Place::Count32(tries_max)),
         ("conflict_pause", Place::Ms(conflict_pause_ms)),
+        ("expand_entries_max", Place::Size(expand_entries_max)),
+        ("expand_lanes_max", Place::Size(expand_lanes_max)),
     ]
 }
 

@@ -61,5 +61,9 @@ const fn finding_name(finding: &Finding) -> &'static str {
         Finding::PayloadIncomplete { .. } => "payload_incomplete",
         Finding::StrayMember { .. } => "stray_member",
         Finding::Miscounted { .. } => "miscounted",
+        Finding::QueueStuck { .. } => "queue_stuck",
+        Finding::OutsideItsQueue { .. } => "outside_its_queue",
+        Finding::IntentIncomplete { .. } => "intent_incomplete",
+        Finding::StrayRecipients { .. } => "stray_recipients",
     }
 }

@@ -122,7 +122,7 @@ impl EntriesView {
 pub struct QuarantineView {
     /// The id of the entry it was.
     pub id: String,
-    /// `unknown_format` or `damaged`.
+    /// `unknown_format`, `damaged`, `expansion_conflict` or `recipients_unreadable`.
     pub why: String,
     /// The unknown format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,6 +141,8 @@ impl QuarantineView {
         let (why, format) = match row.reason {
             QuarantineReason::UnknownFormat(format) => ("unknown_format", Some(format)),
             QuarantineReason::Corrupt => ("damaged", None),
+            QuarantineReason::ExpansionConflict => ("expansion_conflict", None),
+            QuarantineReason::RecipientsUnreadable => ("recipients_unreadable", None),
         };
         Self {
             id: row.id.to_string(),

@@ -97,9 +97,13 @@ pub struct DepthView {
     pub leased: i64,
     /// Records put aside.
     pub quarantined: i64,
+    /// Sends to many recipients that are not expanded to the end.
+    pub intents: i64,
+    /// Their recipients that are not entries yet.
+    pub pending_recipients: i64,
     /// Whether sends are accepted.
     pub intake: Intake,
-    /// Whether intake is closed and no entries are left.
+    /// Whether intake is closed and no intents and no entries are left.
     pub drained: bool,
 }
 
@@ -109,6 +113,8 @@ impl From<DepthReport> for DepthView {
             entries: report.entries,
             leased: report.leased,
             quarantined: report.quarantined,
+            intents: report.intents,
+            pending_recipients: report.pending_recipients,
             intake: Intake::of(report.intake_open),
             drained: report.is_drained(),
         }

@@ -8,7 +8,7 @@ use restante_core::keys::Kind;
 use restante_core::machine::About;
 use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record};
 use restante_engine::SimTime;
-use restante_kv::{Key, Mutation, StoreTime, Txn, Value, Versioned};
+use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned};
 
 use super::ghost::{End, GhostEntry, GhostLease};
 use super::{Auditor, Evidence};
@@ -16,16 +16,19 @@ use crate::world::Origin;
 use crate::world::alias::{EntryAlias, SendAlias, read_send_id};
 
 impl Auditor {
-    /// A transaction was applied; `before` is what each written key held.
+    /// A transaction was applied to `store`; `before` is what each written key held.
+    #[expect(clippy::too_many_arguments, reason = "what one commit was, and when")]
     pub(crate) fn on_commit(
         &mut self,
         _origin: Origin,
         about: &About,
         txn: &Txn,
         before: &[Option<Versioned>],
+        store: &Model,
         at: SimTime,
         now: StoreTime,
     ) {
+        self.on_intents(about, txn, before, store, at, now);
         for (write, before) in txn.writes.iter().zip(before) {
             let before = before.as_ref().map(|found| &found.value);
             match (self.env.keys.kind_of(&write.key), &write.mutation) {
@@ -40,6 +43,7 @@ impl Auditor {
                     let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
                     match (before, mutation) {
                         (None, Mutation::Put(value)) => self.on_entry_created(id, value, at),
+                        (Some(_), Mutation::Put(_)) if self.makes_again(about, id) => self.on_made_again(id, at),
                         (Some(before), Mutation::Put(value)) => self.on_entry_changed(id, about, before, value, at, now),
                         (Some(before), Mutation::Delete) => self.on_entry_removed(id, about, before, txn, at),
                         (None, Mutation::Delete) => {}
@@ -88,7 +92,10 @@ impl Auditor {
 
     fn on_entry_created(&mut self, id: EntryId, value: &Value, at: SimTime) {
         if self.entries.contains_key(&id) {
-            self.violate(at, "settled-stays-settled", Self::of_entry(id));
+            match self.intents.contains_key(&id.send) {
+                true => self.on_made_again(id, at),
+                false => self.violate(at, "settled-stays-settled", Self::of_entry(id)),
+            }
             return;
         }
         let Ok(entry) = Entry::decode(value) else { return };
@@ -97,7 +104,10 @@ impl Auditor {
             self.mark("payload-was-staged");
         }
         let lane = entry.lane.as_ref().map(|lane| (lane.order_key.clone(), entry.destination.clone()));
-        if let Some(lane) = &lane {
+        // An intent's recipients stand in their lanes since it was accepted.
+        if let Some(lane) = &lane
+            && !self.intents.contains_key(&id.send)
+        {
             self.lanes.entry(lane.clone()).or_default().push_back(id);
         }
         let ghost = GhostEntry {

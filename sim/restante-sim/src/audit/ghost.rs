@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use restante_core::atoms::{EntryId, Fence, SendId};
+use restante_core::plan::Recipient;
 use restante_engine::SimTime;
 use restante_kv::StoreTime;
 
@@ -46,6 +47,28 @@ pub(super) struct GhostEntry {
     pub(super) gate_read_at: Option<(Fence, StoreTime)>,
     /// When it was created or changed last.
     pub(super) changed_at: SimTime,
+}
+
+/// The truth about an intent.
+#[derive(Clone, Debug)]
+pub(super) struct GhostIntent {
+    /// The snapshot that was accepted.
+    pub(super) recipients: Vec<Recipient>,
+    pub(super) order_key: Option<Arc<str>>,
+    /// Recipients that became entries.
+    pub(super) cursor: u32,
+    /// `Delivered` stands for "expanded to the last recipient".
+    pub(super) end: Option<End>,
+    pub(super) fence_max: Fence,
+    pub(super) lease: Option<GhostLease>,
+    pub(super) changed_at: SimTime,
+}
+
+impl GhostIntent {
+    /// Recipients that are no entries.
+    pub(super) fn left(&self) -> u32 {
+        (self.recipients.len() as u32).saturating_sub(self.cursor)
+    }
 }
 
 /// The truth about a send.

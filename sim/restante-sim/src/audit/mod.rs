@@ -1,21 +1,22 @@
 //! The auditor: it sees every commit, POST and answer, knows what really happened, and checks the properties.
 
 mod commits;
+mod fanout;
 mod ghost;
 mod posts;
 mod properties;
 
 pub use properties::PROPERTIES;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use restante_core::atoms::{EntryId, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
-use restante_core::plan::{DepthReport, Settled};
-use restante_core::record::{Class, Destination, DropReason, Entry, Record};
+use restante_core::plan::{DepthReport, Recipient, Settled};
+use restante_core::record::{Class, Destination, DropReason, Entry, Intent, Quarantined, Record};
 use restante_core::{Env, Observation, Rejection};
 use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};
@@ -23,7 +24,7 @@ use restante_kv::{Model, StoreTime};
 use crate::scenario::Scenario;
 use crate::world::alias::{EntryAlias, SendAlias, SendKey, owner_id, read_send_id};
 use crate::world::{CLOCK_STEP, EPOCH_MS, Origin, Task};
-use ghost::{End, GhostEntry, GhostLane, GhostSend};
+use ghost::{End, GhostEntry, GhostIntent, GhostLane, GhostSend};
 
 /// Evidence of a violation: role and alias.
 pub(crate) type Evidence = Vec<(&'static str, String)>;
@@ -41,6 +42,13 @@ pub(crate) struct Auditor {
     entries: BTreeMap<EntryId, GhostEntry>,
     sends: BTreeMap<SendKey, GhostSend>,
     lanes: BTreeMap<(Arc<str>, Arc<str>), GhostLane>,
+    intents: BTreeMap<SendId, GhostIntent>,
+    /// What was asked for: recipients and order key, a send id.
+    requests: BTreeMap<SendId, (Vec<Recipient>, Option<Arc<str>>)>,
+    /// Intents of an order key that have not ended, in accepted order.
+    queues: BTreeMap<Arc<str>, VecDeque<SendId>>,
+    /// Entries that somebody else put where an expansion goes.
+    intruders: BTreeSet<EntryId>,
     intake_open: bool,
     /// When a pause was committed, and until when, a destination.
     paced: BTreeMap<Arc<str>, (StoreTime, StoreTime)>,
@@ -69,6 +77,10 @@ impl Auditor {
             entries: BTreeMap::new(),
             sends: BTreeMap::new(),
             lanes: BTreeMap::new(),
+            intents: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            intruders: BTreeSet::new(),
             intake_open: true,
             paced: BTreeMap::new(),
             recounts: BTreeMap::new(),
@@ -101,6 +113,7 @@ impl Auditor {
     // Callers.
 
     pub(crate) fn on_send(&mut self, request: &SendRequest) {
+        self.remember_request(request);
         let (key, _) = read_send_id(request.send);
         let send = self.sends.entry(key).or_default();
         if send.payload.is_empty() {
@@ -151,6 +164,7 @@ impl Auditor {
             Observation::Dropped { reason: DropReason::Permanent(_), .. } => self.mark("dropped-permanent"),
             Observation::Dropped { reason: DropReason::Expired, .. } => self.mark("dropped-expired"),
             Observation::Dropped { reason: DropReason::AttemptsExhausted, .. } => self.mark("dropped-exhausted"),
+            Observation::Quarantined { entry, .. } if entry.is_intent() => {}
             Observation::Quarantined { .. } => self.mark("quarantined"),
             Observation::QuarantineDropped { .. } => self.mark("quarantine-ended"),
             Observation::IndexRepaired { .. } => self.mark("index-was-repaired"),
@@ -158,7 +172,11 @@ impl Auditor {
             Observation::Dropped { reason: DropReason::PayloadUnreadable, entry } => {
                 self.violate(at, "payload-outlives-its-entries", vec![("entry", EntryAlias(*entry).to_string())]);
             }
-            Observation::Accepted { .. } | Observation::Delivered { .. } => {}
+            Observation::Accepted { .. }
+            | Observation::Delivered { .. }
+            | Observation::Expanded { .. }
+            | Observation::IntentDropped { .. } => {}
+            Observation::QueueRepaired { .. } => self.mark("queue-was-repaired"),
         }
     }
 
@@ -198,14 +216,26 @@ impl Auditor {
 
     fn recount(&self, store: &Model) -> DepthReport {
         let keys = &self.env.keys;
-        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open: self.intake_open };
+        let intake_open = self.intake_open;
+        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open, intents: 0, pending_recipients: 0 };
+        let remaining = |bytes: &[u8]| Intent::remaining_of(bytes).map_or(0, i64::from);
         for (key, record) in store.iter() {
             match keys.kind_of(key) {
                 Some(Kind::Entry) => {
                     report.entries += 1;
                     report.leased += i64::from(Class::of(&record.value) == Some(Class::Leased));
                 }
-                Some(Kind::Quarantined) => report.quarantined += 1,
+                Some(Kind::Quarantined) => {
+                    report.quarantined += 1;
+                    if keys.read_entry(Kind::Quarantined, key).is_ok_and(|id| id.is_intent()) {
+                        let aside = Quarantined::decode(&record.value);
+                        report.pending_recipients += aside.map_or(0, |aside| remaining(aside.record.as_slice()));
+                    }
+                }
+                Some(Kind::Intent) => {
+                    report.intents += 1;
+                    report.pending_recipients += remaining(record.value.as_bytes());
+                }
                 _ => {}
             }
         }
@@ -215,9 +245,21 @@ impl Auditor {
     fn check_conservation(&mut self, recount: &DepthReport, at: SimTime) {
         let ended = |end| self.entries.values().filter(|ghost| ghost.end == end).count() as i64;
         let (alive, quarantined) = (ended(None), ended(Some(End::Quarantined)));
+        let unexpanded = |end| {
+            let ghosts = self.intents.values().filter(|ghost| ghost.end == end);
+            ghosts.fold((0, 0), |(count, left), ghost| (count + 1, left + i64::from(ghost.left())))
+        };
+        let (intents, pending) = unexpanded(None);
+        let (parked, parked_left) = unexpanded(Some(End::Quarantined));
+        let (_, dropped_left) = unexpanded(Some(End::Dropped));
         let sum = alive + quarantined + ended(Some(End::Delivered)) + ended(Some(End::Dropped));
-        if alive != recount.entries || recount.quarantined > quarantined || sum != self.recipient_count {
-            let what = if alive < recount.entries || sum > self.recipient_count { "surplus" } else { "missing" };
+        let sum = sum + pending + parked_left + dropped_left;
+        let entries = recount.entries - self.intruders.len() as i64;
+        let is_accounted = intents == recount.intents
+            && (pending..=pending + parked_left).contains(&recount.pending_recipients)
+            && recount.quarantined <= quarantined + parked;
+        if alive != entries || !is_accounted || sum != self.recipient_count {
+            let what = if alive < entries || sum > self.recipient_count { "surplus" } else { "missing" };
             self.violate(at, "recipients-are-conserved", vec![("recipients", what.to_owned())]);
         }
     }
@@ -236,6 +278,8 @@ impl Auditor {
             ("leased", report.leased != recount.leased),
             ("quarantined", report.quarantined != recount.quarantined),
             ("intake", report.intake_open != recount.intake_open),
+            ("intents", report.intents != recount.intents),
+            ("pending-recipients", report.pending_recipients != recount.pending_recipients),
         ];
         if report != recount {
             let names = differing.iter().filter(|(_, differs)| *differs).map(|(name, _)| ("counter", (*name).to_owned()));
@@ -252,8 +296,10 @@ impl Auditor {
 
     /// When entries vest: the deadlines that time passes to.
     pub(crate) fn vests(&self, store: &Model) -> Vec<StoreTime> {
-        let Ok(page) = store.scan(&self.env.keys.all(Kind::Entry), usize::MAX) else { return Vec::new() };
-        page.entries.iter().filter_map(|(_, record)| Some(Entry::decode(&record.value).ok()?.vest_at)).collect()
+        let all = |kind| store.scan(&self.env.keys.all(kind), usize::MAX).map_or_else(|_| Vec::new(), |page| page.entries);
+        let entries = all(Kind::Entry).into_iter().filter_map(|(_, record)| Some(Entry::decode(&record.value).ok()?.vest_at));
+        let intents = all(Kind::Intent).into_iter().filter_map(|(_, record)| Some(Intent::decode(&record.value).ok()?.vest_at));
+        entries.chain(intents).collect()
     }
 
     /// Folds what really happened into a fingerprint of the state: what the properties will look at later.
@@ -266,6 +312,11 @@ impl Auditor {
                 let gate = ghost.gate_read_at.map(|(fence, _)| fence);
                 (&ghost.posted, &ghost.accepted, &ghost.told, gate).hash(hasher);
             }
+        }
+        for (id, ghost) in &self.intents {
+            let end = ghost.end.map(|end| end as u8);
+            let lease = ghost.lease.map(|lease| (lease.fence, lease.expires_at.since_ms(now)));
+            (id, end, ghost.cursor, ghost.fence_max, lease).hash(hasher);
         }
         for (key, send) in &self.sends {
             (key, send.owned, &send.told_not_owned).hash(hasher);
@@ -285,6 +336,15 @@ impl Auditor {
         let began = StoreTime::from_ms(EPOCH_MS + began_at.as_ms());
         let limit = began.minus_ms(self.tolerance_ms);
         let keys = &self.env.keys;
+        for (send, ghost) in &self.intents {
+            let Some(found) = store.get(&keys.intent(*send)) else { continue };
+            let Ok(intent) = Intent::decode(&found.value) else { continue };
+            let is_due = ghost.changed_at <= began_at && intent.active && intent.vest_at <= limit;
+            if is_due && store.get(&keys.intent_due(*send, intent.vest_at)).is_some() && !self.index_lost_at_all {
+                self.violate(at, "no-more-means-none", vec![("send", SendAlias(*send).to_string())]);
+                return;
+            }
+        }
         for (key, record) in store.iter() {
             let (Some(Kind::Entry), Ok(entry)) = (keys.kind_of(key), Entry::decode(&record.value)) else { continue };
             let Ok(id) = keys.read_entry(Kind::Entry, key) else { continue };
@@ -298,16 +358,24 @@ impl Auditor {
         }
     }
 
-    /// The first thing that is not drained: an entry, or something staged that nobody needs any more.
-    pub(crate) fn first_left(&self, store: &Model) -> Option<(&'static str, String)> {
+    /// The first thing that is not drained: an entry, an intent, or, `with_chunks`, something staged that nobody needs any more.
+    pub(crate) fn first_left(&self, store: &Model, with_chunks: bool) -> Option<(&'static str, String)> {
         let keys = &self.env.keys;
-        for (kind, role) in
-            [(Kind::Entry, "entry"), (Kind::Stage, "stage"), (Kind::PayloadChunk, "chunk"), (Kind::Member, "member")]
-        {
+        for (kind, role) in [
+            (Kind::Entry, "entry"),
+            (Kind::Intent, "intent"),
+            (Kind::Stage, "stage"),
+            (Kind::PayloadChunk, "chunk"),
+            (Kind::RecipientChunk, "recipients"),
+            (Kind::Member, "member"),
+        ] {
+            if !with_chunks && matches!(kind, Kind::PayloadChunk | Kind::RecipientChunk) {
+                continue;
+            }
             let page = store.scan(&keys.all(kind), 1).ok()?;
             if let Some((key, _)) = page.entries.first() {
                 let alias = match (keys.read_entry(kind, key), keys.read_send(kind, key)) {
-                    (Ok(id), _) if kind != Kind::PayloadChunk => EntryAlias(id).to_string(),
+                    (Ok(id), _) if !matches!(kind, Kind::PayloadChunk | Kind::RecipientChunk) => EntryAlias(id).to_string(),
                     (_, Ok(send)) => SendAlias(send).to_string(),
                     _ => String::new(),
                 };

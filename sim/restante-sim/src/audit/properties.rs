@@ -17,7 +17,7 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("settled-stays-settled", "An entry that was terminal is never created again."),
     Property::always(
         "recipients-are-conserved",
-        "Accepted recipients are entries, or quarantined, or delivered, or dropped: each exactly one of them.",
+        "Accepted recipients are unexpanded, or entries, or quarantined, or delivered, or dropped: each exactly one of them.",
     ),
     Property::always("payload-arrives-whole", "Every request carries exactly the bytes that were accepted."),
     Property::always("payload-outlives-its-entries", "No delivery is given up for want of its payload."),
@@ -35,6 +35,35 @@ pub const PROPERTIES: &[Property] = &[
     Property::always(
         "lane-order",
         "Of one order key and destination, a POST begins only when every delivery accepted earlier is terminal.",
+    ),
+    Property::always("only-the-head-expands", "Of the intents of one order key, only the earliest accepted one is expanded."),
+    // Fanout.
+    Property::always(
+        "publish-is-whole",
+        "When a fanout is accepted, its stage is gone, and all its recipients and its payload lie in their chunks.",
+    ),
+    Property::always("recipient-materialises-once", "A recipient of a fanout becomes an entry at most once."),
+    Property::always(
+        "cursor-counts-entries",
+        "A commit moves an intent's cursor exactly past the recipients that it makes entries of.",
+    ),
+    Property::always("cursor-never-goes-back", "The cursor of an intent never goes back."),
+    Property::always(
+        "snapshot-is-followed",
+        "Entry number n of a fanout goes to recipient number n of the snapshot that was accepted.",
+    ),
+    Property::always("expansion-holds-the-fence", "Only the current fencing token of an intent expands it."),
+    Property::always(
+        "recipients-outlive-their-expansion",
+        "No chunk of recipients goes while its send is staged, an intent, or kept aside.",
+    ),
+    Property::always(
+        "conflict-is-parked",
+        "No expansion writes over an entry that is there already: its intent is put aside whole.",
+    ),
+    Property::always(
+        "intent-ends-visibly",
+        "An intent goes only expanded to its last recipient, given up with a trace of how many were left, or quarantined whole.",
     ),
     // Time.
     Property::always("retention-origin-is-immutable", "The instant of ownership, from which retention runs, never changes."),
@@ -88,5 +117,13 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("dropped-exhausted", "A delivery was given up after the last attempt."),
     Property::sometimes("run-proved-empty", "A cron run proved that nothing was left."),
     Property::sometimes("worker-stopped-gracefully", "A worker ended what it had under way and stopped."),
+    Property::sometimes("intent-expanded", "An intent was expanded to its last recipient."),
+    Property::sometimes("expansion-taken-over", "An intent was claimed again after the lease of who expanded it had ended."),
+    Property::sometimes("intent-waited-its-turn", "An intent became the head of its order key's FIFO after it had waited."),
+    Property::sometimes("direct-send-queued-behind-intents", "A keyed direct send became an intent behind earlier ones."),
+    Property::sometimes("intent-parked", "An intent was put aside."),
+    Property::sometimes("intent-expired", "An intent was given up with recipients left because its retention ended."),
+    Property::sometimes("unpublished-was-collected", "Recipients that were staged and never published were collected."),
+    Property::sometimes("queue-was-repaired", "The sweep moved an order key's FIFO past a head that had vanished."),
     Property::sometimes("drained-was-proved", "With intake closed, depth proved the backlog drained."),
 ];

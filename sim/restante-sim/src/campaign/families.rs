@@ -20,6 +20,8 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         lost_pointers_count,
         foreign_records_count,
         damaged_records_count,
+        foreign_intents_count,
+        conflicting_entries_count,
     } = store;
     let NetworkFaults { lost_request, lost_response, duplicated, reset, refused, dns, tls, late } = network;
     let ReceiverFaults { server_error, rate_limited, gone, refused: receiver_refused, dead_hosts_count } = receiver;
@@ -51,6 +53,8 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         ("store.lost-due-row", *lost_due_rows_count > 0),
         ("store.lost-pointer", *lost_pointers_count > 0),
         ("store.foreign-record", *foreign_records_count > 0),
+        ("store.foreign-intent", *foreign_intents_count > 0),
+        ("store.conflicting-entry", *conflicting_entries_count > 0),
         ("store.damaged-record", *damaged_records_count > 0),
         ("network.lost-request", lost_request.0 > 0),
         ("network.lost-response", lost_response.0 > 0),

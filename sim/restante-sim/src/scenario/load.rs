@@ -36,8 +36,17 @@ builtin![
     "order/large-payloads",
     "order/repeated-requests",
     "order/intake-closes",
+    "fanout/two-workers",
+    "fanout/cursor-replay",
+    "fanout/deleted-entries",
+    "fanout/conflicting-chunk",
+    "fanout/behind-an-intent",
+    "fanout/stage-to-publish",
+    "fanout/expires-unexpanded",
+    "fanout/huge",
     "swarm/everything-at-once",
     "swarm/quiet-hours",
+    "swarm/many-recipients",
     "negative/stale-settle",
     "negative/ambiguous-guessed",
     "negative/silent-drop",
@@ -55,6 +64,7 @@ builtin![
     "check/sends",
     "check/sweep",
     "check/overtaken",
+    "check/fanout",
 ];
 
 /// Names of the scenarios that come with the command, in the order they run.
@@ -156,6 +166,10 @@ pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
     }
     if scenario.workload.recipients_max == 0 || scenario.workload.recipients_max > scenario.world.destinations.min(4) {
         return inconsistent("workload.recipients_max must be 1 to 4 and at most world.destinations".into());
+    }
+    let (least, most) = (scenario.workload.fanout_recipients_min, scenario.workload.fanout_recipients_max);
+    if least == 0 || least > most || most > 100_000 {
+        return inconsistent("workload.fanout_recipients_min must be 1 to workload.fanout_recipients_max, at most 100000".into());
     }
     if scenario.latency.store.min.0 == 0 || scenario.latency.network.min.0 == 0 || scenario.latency.signal.min.0 == 0 {
         return inconsistent("latencies begin at 1ms: a world where nothing takes time cannot go wrong in time".into());

@@ -117,6 +117,12 @@ pub struct Workload {
     pub order_keys: u32,
     /// Share of sends with a payload that must be staged.
     pub large: Share,
+    /// Share of sends that become intents.
+    pub fanout: Share,
+    /// Least recipients of a send that becomes an intent.
+    pub fanout_recipients_min: u32,
+    /// Most recipients of a send that becomes an intent.
+    pub fanout_recipients_max: u32,
     /// Share of sends that are repeated under their idempotency key although they were accepted.
     pub repeated: Share,
     /// Share of sends whose idempotency key is used again for another request.
@@ -141,6 +147,9 @@ impl Default for Workload {
             keyed: Share(400_000),
             order_keys: 2,
             large: Share(0),
+            fanout: Share(0),
+            fanout_recipients_min: 5,
+            fanout_recipients_max: 9,
             repeated: Share(0),
             misused: Share(0),
             wakes_count: 0,
@@ -176,6 +185,8 @@ pub struct ConfigTable {
     pub counter_slots: u64,
     pub pointer_shards: u64,
     pub tries_max: u32,
+    pub expand_entries_max: usize,
+    pub expand_lanes_max: usize,
 }
 
 impl Default for ConfigTable {
@@ -201,6 +212,8 @@ impl Default for ConfigTable {
             counter_slots: 8,
             pointer_shards: 4,
             tries_max: 8,
+            expand_entries_max: 3,
+            expand_lanes_max: 2,
         }
     }
 }
@@ -229,6 +242,8 @@ impl ConfigTable {
             counter_slots: self.counter_slots,
             pointer_shards: self.pointer_shards,
             tries_max: self.tries_max,
+            expand_entries_max: self.expand_entries_max,
+            expand_lanes_max: self.expand_lanes_max,
             ..Config::new(self.max_retention.0)
         }
     }
@@ -295,6 +310,10 @@ pub struct StoreFaults {
     pub foreign_records_count: u32,
     /// Entries whose bytes are damaged.
     pub damaged_records_count: u32,
+    /// Intents that turn out to be of another version.
+    pub foreign_intents_count: u32,
+    /// Entries that somebody else puts where an intent would be expanded; they go when the world heals.
+    pub conflicting_entries_count: u32,
 }
 
 /// Faults on the way to a destination.

@@ -22,23 +22,27 @@ pub(super) const LOAD: [(Setting<u64>, u64); 4] = [
 ];
 
 /// How often something goes wrong, with the least that differs from never.
-pub(super) const INCIDENTS: [(Setting<u64>, u64); 8] = [
+pub(super) const INCIDENTS: [(Setting<u64>, u64); 10] = [
     (setting("faults.store", "outages_count", |scenario| scenario.faults.store.outages_count.into()), 0),
     (setting("faults.store", "lost_due_rows_count", |scenario| scenario.faults.store.lost_due_rows_count.into()), 0),
     (setting("faults.store", "lost_pointers_count", |scenario| scenario.faults.store.lost_pointers_count.into()), 0),
     (setting("faults.store", "foreign_records_count", |scenario| scenario.faults.store.foreign_records_count.into()), 0),
     (setting("faults.store", "damaged_records_count", |scenario| scenario.faults.store.damaged_records_count.into()), 0),
+    (setting("faults.store", "foreign_intents_count", |scenario| scenario.faults.store.foreign_intents_count.into()), 0),
+    (setting("faults.store", "conflicting_entries_count", |scenario| scenario.faults.store.conflicting_entries_count.into()), 0),
     (setting("faults.receiver", "dead_hosts_count", |scenario| scenario.faults.receiver.dead_hosts_count.into()), 0),
     (setting("faults.process", "graceful_restarts_count", |scenario| scenario.faults.process.graceful_restarts_count.into()), 0),
     (setting("faults.clocks", "steps_count", |scenario| scenario.faults.clocks.steps_count.into()), 0),
 ];
 
 /// Who and what is there, with the least.
-pub(super) const ACTORS: [(Setting<u64>, u64); 6] = [
+pub(super) const ACTORS: [(Setting<u64>, u64); 8] = [
     (setting("world", "cron_callers", |scenario| scenario.world.cron_callers.into()), 0),
     (setting("world", "workers", |scenario| scenario.world.workers.into()), 0),
     (setting("workload", "recipients_max", |scenario| scenario.workload.recipients_max.into()), 1),
     (setting("world", "destinations", |scenario| scenario.world.destinations.into()), 1),
+    (setting("workload", "fanout_recipients_min", |scenario| scenario.workload.fanout_recipients_min.into()), 1),
+    (setting("workload", "fanout_recipients_max", |scenario| scenario.workload.fanout_recipients_max.into()), 1),
     (setting("workload", "order_keys", |scenario| scenario.workload.order_keys.into()), 1),
     (setting("faults.process", "crashes_max", |scenario| scenario.faults.process.crashes_max.into()), 0),
 ];
@@ -65,11 +69,12 @@ pub(super) const SPANS: [(Setting<Option<Span>>, &str); 9] = [
 pub(super) const LENGTHS_MAX: usize = 4;
 
 /// Shares of the workload: none or all is simpler than some.
-pub(super) const SHARES: [Setting<Share>; 4] = [
+pub(super) const SHARES: [Setting<Share>; 5] = [
     setting("workload", "misused", |scenario| scenario.workload.misused),
     setting("workload", "repeated", |scenario| scenario.workload.repeated),
     setting("workload", "large", |scenario| scenario.workload.large),
     setting("workload", "keyed", |scenario| scenario.workload.keyed),
+    setting("workload", "fanout", |scenario| scenario.workload.fanout),
 ];
 
 /// Settings that only say how something else happens, or that ask for an act of an operator: with it gone, they may go.

@@ -72,6 +72,9 @@ pub(crate) struct EntryAlias(pub EntryId);
 
 impl fmt::Display for EntryAlias {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_intent() {
+            return write!(f, "{}.*", SendAlias(self.0.send));
+        }
         write!(f, "{}.{}", SendAlias(self.0.send), self.0.index)
     }
 }

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use restante_core::atoms::{AtomVisitor, Fence, OwnerId, Position, SendId, VisitAtoms};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, LocalTime};
-use restante_core::record::{DeadLetter, Destination, Entry, Marker, Record, SweepState};
+use restante_core::record::{DeadIntent, DeadLetter, Destination, Entry, Intent, Marker, Record, SweepState};
 use restante_engine::Digest;
 use restante_kv::{Key, StoreTime, Value, Version};
 
@@ -130,6 +130,8 @@ impl AtomVisitor for Canonical<'_, '_> {
             Some(Kind::Destination) => self.rewrite::<Destination>(value),
             Some(Kind::Marker) => self.rewrite::<Marker>(value),
             Some(Kind::DeadLetter) => self.rewrite::<DeadLetter>(value),
+            Some(Kind::Intent) => self.rewrite::<Intent>(value),
+            Some(Kind::DeadIntent) => self.rewrite::<DeadIntent>(value),
             _ => {}
         }
     }

@@ -91,6 +91,8 @@ pub(crate) enum Incident {
     LosePointer { number: u32 },
     ForeignRecord { number: u32 },
     DamagedRecord { number: u32 },
+    ForeignIntent { number: u32 },
+    ConflictingEntry { number: u32 },
     ClockStep { number: u32 },
     GracefulRestart { number: u32 },
 }

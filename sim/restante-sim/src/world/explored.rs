@@ -132,7 +132,8 @@ impl<'s> World<'s> {
     }
 
     fn is_hint(&self, what: &str) -> bool {
-        !self.scenario.bound.hints_are_moves && matches!(what, "scan-pointers" | "read-destinations" | "scan-due")
+        !self.scenario.bound.hints_are_moves
+            && matches!(what, "scan-pointers" | "read-destinations" | "scan-due" | "load-recipients" | "expand-probe")
     }
 
     /// Whether an event can have no effect any more, or is outside the bound.
@@ -238,7 +239,7 @@ impl<'s> World<'s> {
 
     /// Whether everything is delivered or given up and nothing is in flight that could change it.
     pub(crate) fn is_drained(&self) -> bool {
-        self.auditor.first_left(&self.store).is_none() && !self.timeline.iter().any(|(_, _, event)| !Self::is_timer(event))
+        self.left().is_none() && !self.timeline.iter().any(|(_, _, event)| !Self::is_timer(event))
     }
 
     /// Checks what must hold whenever nobody can act, and that somebody still can if anything is left.
@@ -247,7 +248,7 @@ impl<'s> World<'s> {
             return;
         }
         let at = self.now();
-        if let Some(what) = self.auditor.first_left(&self.store)
+        if let Some(what) = self.left()
             && self.is_stuck(moves)
         {
             self.auditor.violate(at, "drains-after-heal", vec![what]);
@@ -299,11 +300,16 @@ impl<'s> World<'s> {
             let Some(next) = next.or(moves.iter().find(|a_move| matches!(a_move, Move::Tick { .. }))) else { return true };
             later.take(*next, &[]);
             // What it comes to is explored, and judged, on its own.
-            if later.auditor.violation.is_some() || later.auditor.first_left(&later.store).is_none() {
+            if later.auditor.violation.is_some() || later.left().is_none() {
                 return false;
             }
         }
         false
+    }
+
+    /// The first thing that is left. Chunks that nobody needs any more are for the sweep, where there is one.
+    fn left(&self) -> Option<(&'static str, String)> {
+        self.auditor.first_left(&self.store, self.scenario.bound.sweeps)
     }
 
     fn as_they_are(&self) -> Vec<Vec<u8>> {

@@ -1,6 +1,8 @@
 //! What happens to the world from outside: outages, lost and damaged records, clock steps, restarts, healing.
 
+use restante_core::atoms::{Bytes, EntryId, Fence, Sealed, SendId};
 use restante_core::keys::Kind;
+use restante_core::record::{Body, Counters, Entry, Intent, Record, WaitReason};
 use restante_kv::{Guard, Key, Mutation, Txn, Value, Write};
 
 use super::event::{Event, Incident};
@@ -29,6 +31,8 @@ impl World<'_> {
             }
             Incident::ForeignRecord { number } => ("store.foreign-record", self.rewrite_entry(number, "store.foreign-which", 9)),
             Incident::DamagedRecord { number } => ("store.damaged-record", self.rewrite_entry(number, "store.damage-which", 1)),
+            Incident::ForeignIntent { number } => ("store.foreign-intent", self.rewrite_intent(number)),
+            Incident::ConflictingEntry { number } => ("store.conflicting-entry", self.put_in_the_way(number)),
             Incident::ClockStep { number } => ("clocks.step", self.step_clock(number)),
             Incident::GracefulRestart { number } => {
                 self.faults.requested("process.graceful-restart");
@@ -70,7 +74,7 @@ impl World<'_> {
 
     /// Makes an entry one of another format (its counting class stays readable), or damages its body.
     fn rewrite_entry(&mut self, number: u32, site: &'static str, format: u8) -> bool {
-        let Some(id) = self.some_entry(site, number) else { return false };
+        let Some(id) = self.some_entry(site, number).filter(|id| !self.auditor.is_intruder(*id)) else { return false };
         let key = self.env.keys.entry(id);
         let Some(record) = self.store.get(&key) else { return false };
         let mut bytes = record.value.as_bytes().to_vec();
@@ -82,6 +86,67 @@ impl World<'_> {
         self.row("store", event, format_args!("{}", alias::EntryAlias(id)), format_args!(""));
         self.set(key, Mutation::Put(Value::from(bytes)));
         true
+    }
+
+    /// Some intent, with its record as it is.
+    fn some_intent(&mut self, site: &'static str, number: u32, fits: impl Fn(&Intent) -> bool) -> Option<(SendId, Intent)> {
+        let page = self.store.scan(&self.env.keys.all(Kind::Intent), 64).ok()?;
+        let keys = &self.env.keys;
+        let intents = page
+            .entries
+            .iter()
+            .filter_map(|(key, found)| Some((keys.read_send(Kind::Intent, key).ok()?, Intent::decode(&found.value).ok()?)));
+        let intents: Vec<_> = intents.filter(|(_, intent)| fits(intent)).collect();
+        let index = self.decider.draw(site, format_args!("{number}")).checked_rem(intents.len() as u64)?;
+        intents.into_iter().nth(index as usize)
+    }
+
+    /// Makes an intent one of another format; its count of recipients stays readable.
+    fn rewrite_intent(&mut self, number: u32) -> bool {
+        let Some((send, intent)) = self.some_intent("store.foreign-intent-which", number, |_| true) else { return false };
+        let mut bytes = intent.encode().as_bytes().to_vec();
+        bytes[0] = 9;
+        self.row("store", "foreign-intent", format_args!("{}", alias::SendAlias(send)), format_args!(""));
+        self.set(self.env.keys.intent(send), Mutation::Put(Value::from(bytes)));
+        true
+    }
+
+    /// Puts an entry where an intent that nobody holds would be expanded. Nobody delivers it.
+    fn put_in_the_way(&mut self, number: u32) -> bool {
+        let fits = |intent: &Intent| intent.lease.is_none() && intent.remaining() > 0;
+        let Some((send, intent)) = self.some_intent("store.conflict-which", number, fits) else { return false };
+        let offset = self.decider.draw("store.conflict-where", format_args!("{number}")) % u64::from(intent.remaining());
+        let id = EntryId { send, index: intent.cursor + offset as u32 };
+        if self.auditor.is_intruder(id) {
+            return false;
+        }
+        let entry = Entry {
+            inbox: "https://elsewhere.example/inbox".into(),
+            destination: "https://elsewhere.example".into(),
+            body: Body::Inline(Bytes::default()),
+            signing: Sealed::default(),
+            origin: self.store_now(),
+            failure_count: 0,
+            vest_at: self.store_now(),
+            lease: None,
+            fence: Fence::default(),
+            lane: None,
+            active: false,
+            wait: WaitReason::New,
+            wake_gen: 0,
+        };
+        self.row("store", "conflicting-entry", format_args!("{}", alias::EntryAlias(id)), format_args!(""));
+        self.set(self.env.keys.entry(id), Mutation::Put(entry.encode()));
+        self.count_entries(1);
+        self.auditor.on_intruder(id);
+        true
+    }
+
+    fn count_entries(&mut self, entries: i64) {
+        let key = self.env.keys.counters(0);
+        let known = self.store.get(&key).and_then(|found| Counters::decode(&found.value).ok()).unwrap_or_default();
+        let counted = known.plus(Counters { entries, ..Counters::default() });
+        self.set(key, Mutation::Put(counted.encode()));
     }
 
     fn step_clock(&mut self, number: u32) -> bool {
@@ -114,6 +179,11 @@ impl World<'_> {
     pub(super) fn on_heal(&mut self) {
         self.healed = true;
         self.outage_until = self.now();
+        for id in self.auditor.intruders() {
+            self.set(self.env.keys.entry(id), Mutation::Delete);
+            self.count_entries(-1);
+            self.auditor.on_intruder_gone(id);
+        }
         self.row("world", "heal", format_args!(""), format_args!(""));
         self.push_in(1_000, 0, Event::Check);
     }

@@ -127,11 +127,13 @@ impl<'s> World<'s> {
             let length_ms = self.span("store.outage-length", format_args!("outage {number}"), outage);
             self.push_within("store.outage", number, heal_at, |_| Event::Incident(Incident::OutageBegins { length_ms }));
         }
-        let incidents: [IncidentRow; 6] = [
+        let incidents: [IncidentRow; 8] = [
             ("store.lose-due-row", faults.store.lost_due_rows_count, |number| Incident::LoseDueRow { number }),
             ("store.lose-pointer", faults.store.lost_pointers_count, |number| Incident::LosePointer { number }),
             ("store.foreign-record", faults.store.foreign_records_count, |number| Incident::ForeignRecord { number }),
             ("store.damaged-record", faults.store.damaged_records_count, |number| Incident::DamagedRecord { number }),
+            ("store.foreign-intent", faults.store.foreign_intents_count, |number| Incident::ForeignIntent { number }),
+            ("store.conflicting-entry", faults.store.conflicting_entries_count, |number| Incident::ConflictingEntry { number }),
             ("clock.step", faults.clocks.steps_count, |number| Incident::ClockStep { number }),
             ("process.graceful-restart", faults.process.graceful_restarts_count, |number| Incident::GracefulRestart { number }),
         ];

@@ -2,7 +2,7 @@
 
 use restante_core::keys::Kind;
 use restante_core::machine::Reply;
-use restante_core::record::{DeadLetter, Entry, Quarantined, Record};
+use restante_core::record::{DeadIntent, DeadLetter, Entry, Intent, Quarantined, Record};
 use restante_engine::SimTime;
 use restante_kv::{Key, KeyRange, Mutation, Page, StoreError, StoreTime, Txn, Write};
 
@@ -69,6 +69,9 @@ impl World<'_> {
         let seconds = |at: StoreTime| SimTime::from_ms(at.since_ms(StoreTime::from_ms(EPOCH_MS))).to_string();
         let describe = |write: &Write| {
             let kind = self.env.keys.kind_of(&write.key)?;
+            if let Kind::Intent | Kind::DeadIntent = kind {
+                return self.describe_intent(kind, write);
+            }
             let id = self.env.keys.read_entry(kind, &write.key).ok()?;
             let alias = alias::EntryAlias(id);
             match (kind, &write.mutation) {
@@ -90,6 +93,23 @@ impl World<'_> {
             }
         };
         txn.writes.iter().filter_map(describe).collect::<Vec<_>>().join(", ")
+    }
+
+    fn describe_intent(&self, kind: Kind, write: &Write) -> Option<String> {
+        let alias = alias::SendAlias(self.env.keys.read_send(kind, &write.key).ok()?);
+        match (kind, &write.mutation) {
+            (Kind::Intent, Mutation::Delete) => Some(format!("intent {alias} goes")),
+            (Kind::Intent, Mutation::Put(value)) => {
+                let Intent { cursor, total, fence, active, .. } = Intent::decode(value).ok()?;
+                let waits = if active { "" } else { ", waits behind its order key's head" };
+                Some(format!("intent {alias} at {cursor} of {total} f{}{waits}", fence.get()))
+            }
+            (_, Mutation::Put(value)) => {
+                let trace = DeadIntent::decode(value).ok()?;
+                Some(format!("given up from {} of {}: {:?}", trace.cursor, trace.total, trace.reason))
+            }
+            _ => None,
+        }
     }
 
     fn read(&mut self, origin: Origin, act: &Act, keys: &[Key]) -> Result<Vec<Option<restante_kv::Versioned>>, StoreError> {
@@ -163,7 +183,8 @@ impl World<'_> {
         let before: Vec<_> = txn.writes.iter().map(|write| self.store.get(&write.key).cloned()).collect();
         let committed = self.store.commit(txn)?;
         let at = self.timeline.now();
-        self.auditor.on_commit(origin, &act.about, txn, &before, at, self.store_now());
+        let now = self.store_now();
+        self.auditor.on_commit(origin, &act.about, txn, &before, &self.store, at, now);
         self.digest.u64(txn.writes.len() as u64);
         if let Some((after_ms, txn)) = self.mutant.and_then(|mutant| mutant.replayed(&act.about, txn, &self.env)) {
             let nobody = act.about.clone();

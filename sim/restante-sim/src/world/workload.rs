@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use restante_core::atoms::{Bytes, EntryId, Sealed};
 use restante_core::keys::Kind;
-use restante_core::machine::{Failure, SendError, SendRequest, Sending, SendingStep};
+use restante_core::machine::{Failure, FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 use restante_core::plan::{Depth, Recipient, Wake};
 use restante_core::{Command, Effect, Outcome, Rejection};
 
@@ -105,13 +105,20 @@ impl World<'_> {
     fn request(&mut self, key: SendKey, attempt: u16, misused: bool) -> SendRequest {
         let load = &self.scenario.workload;
         let most = load.recipients_max;
-        let count = self.span("load.recipients", format_args!("{key}"), Span { min: Ms(1), max: Ms(u64::from(most)) });
+        let is_fanout = self.chance("load.fanout", format_args!("{key}"), load.fanout);
+        let count = if is_fanout {
+            let span = Span::ms(u64::from(load.fanout_recipients_min), u64::from(load.fanout_recipients_max));
+            self.span("load.fanout-recipients", format_args!("{key}"), span)
+        } else {
+            self.span("load.recipients", format_args!("{key}"), Span { min: Ms(1), max: Ms(u64::from(most)) })
+        };
         let destinations = u64::from(self.scenario.world.destinations);
         let first = self.span("load.destination", format_args!("{key}"), Span::ms(0, destinations - 1));
         let recipients = (0..count)
             .map(|n| {
                 let destination = alias::destination(((first + n) % destinations) as u32);
-                let inbox: Arc<str> = format!("{destination}/users/{}/inbox", char::from(b'a' + n as u8)).into();
+                let user = if is_fanout { format!("u{n}") } else { char::from(b'a' + n as u8).to_string() };
+                let inbox: Arc<str> = format!("{destination}/users/{user}/inbox").into();
                 Recipient { inbox, destination }
             })
             .collect();
@@ -132,6 +139,7 @@ impl World<'_> {
             order_key,
             payload: Bytes::from(payload),
             signing: Sealed::new(&b"sealed-key-1"[..]),
+            fanout: if is_fanout { FanoutChoice::Force } else { FanoutChoice::Auto },
         }
     }
 
@@ -292,7 +300,7 @@ impl World<'_> {
         let all_sent = self.sends.len() as u32 == load.producers * load.sends_count
             && self.sends.values().all(|state| !matches!(state, SendState::Pending { .. }))
             && self.nodes.iter().all(|node| node.sends.is_empty());
-        let left = self.auditor.first_left(&self.store);
+        let left = self.auditor.first_left(&self.store, true);
         if all_sent && left.is_none() {
             self.ending = true;
             self.begin_command(self.operator(), Command::Depth(Depth {}));
