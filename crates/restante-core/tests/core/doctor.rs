@@ -122,6 +122,57 @@ fn an_incomplete_payload_and_a_stray_member_are_found() {
     assert!(findings(&mut bed).contains(&Finding::StrayMember { entry: entry_id(5, 0) }));
 }
 
+/// Two intents of an order key, the second behind the first, and the first half expanded.
+fn with_intents() -> Bed {
+    let mut bed = Bed::new(restante_core::Config { expand_entries_max: 1, chunk_bytes: 100, ..crate::bed::config() });
+    for number in [1, 2] {
+        let hosts = ["a.example/1", "b.example/1", "c.example/1", "d.example/1", "e.example/1"];
+        bed.accept(keyed(number, "thread", &hosts));
+    }
+    bed.die_after(9, 16);
+    bed.assert_counted();
+    bed
+}
+
+#[test]
+fn a_store_with_intents_is_clean() {
+    assert_eq!(findings(&mut with_intents()), []);
+}
+
+#[test]
+fn a_fifo_whose_head_is_gone_is_found_and_moved_on() {
+    let mut bed = with_intents();
+    bed.tamper(bed.env.keys.intent(crate::bed::send_id(1)), None);
+    let found = findings(&mut bed);
+    let stuck = |it: &Finding| matches!(it, Finding::QueueStuck { order_key } if &**order_key == "thread");
+    assert!(found.iter().any(stuck), "{found:?}");
+    assert!(found.iter().any(|it| matches!(it, Finding::Miscounted { .. })), "{found:?}");
+    assert!(found.contains(&Finding::StrayRecipients { send: crate::bed::send_id(1) }), "{found:?}");
+    let (report, _) = examine(&mut bed, true).expect("the store answers");
+    assert!(report.diagnoses.iter().filter(|it| stuck(&it.finding)).all(|it| it.repaired), "{report:?}");
+    assert_repaired(&mut bed);
+    bed.assert_discoverable();
+    bed.assert_counted();
+}
+
+#[test]
+fn an_intent_that_nobody_would_find_and_one_that_lacks_recipients_are_found() {
+    let mut bed = with_intents();
+    bed.delete_all(Kind::Pointer);
+    let id = restante_core::atoms::EntryId::of_intent(crate::bed::send_id(1));
+    assert!(findings(&mut bed).contains(&Finding::Undiscoverable { entry: id }));
+    let mut bed = with_intents();
+    bed.tamper(bed.env.keys.recipients(crate::bed::send_id(2), 0), None);
+    assert_eq!(findings(&mut bed), [Finding::IntentIncomplete { send: crate::bed::send_id(2) }]);
+    let mut bed = with_intents();
+    remove_first(&mut bed, Kind::IntentSlot);
+    let found = findings(&mut bed);
+    assert!(
+        found.iter().any(|it| matches!(it, Finding::OutsideItsQueue { send, .. } if *send == crate::bed::send_id(2))),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn counters_that_do_not_say_what_is_there_are_found_and_corrected() {
     let mut bed = busy();

@@ -444,3 +444,44 @@ fn a_hundred_thousand_recipients() {
     assert!(left.cursor > 2_000);
     bed.assert_counted();
 }
+
+#[test]
+fn a_journal_and_an_inspection_show_neither_payload_nor_signing_reference_of_an_intent() {
+    let mut bed = Bed::default();
+    bed.accept(keyed_many(1, 5));
+    let secret = SendRequest {
+        payload: Bytes::from(&b"TOP-SECRET"[..]),
+        signing: restante_core::atoms::Sealed::new(&b"KEY-SECRET"[..]),
+        ..crate::bed::keyed(2, "thread", &["h0.example/0"])
+    };
+    bed.accept(secret);
+    let key = bed.env.keys.intent(send_id(2));
+    let value = bed.model.get(&key).expect("there").value.clone();
+    let is_hidden = |value: &Value| !value.as_bytes().windows(6).any(|window| window == b"SECRET");
+    assert!(!is_hidden(&value));
+    let redacted = restante_core::record::redact(Kind::Intent, &value);
+    assert!(is_hidden(&redacted) && redacted.len() == value.len());
+    let same = |value: &Value| Intent::decode(value).map(|it| (it.cursor, it.total, it.place, it.fence, it.origin));
+    assert_eq!(same(&redacted), same(&value));
+    let mut unknown = value.as_bytes().to_vec();
+    unknown[0] = 9;
+    let unknown = restante_core::record::redact(Kind::Intent, &Value::from(unknown));
+    assert!(is_hidden(&unknown) && Intent::remaining_of(unknown.as_bytes()) == Some(1));
+    let page = bed.model.scan(&restante_core::machine::intent_range(&bed.env, None), 10).expect("readable");
+    let shown = restante_core::machine::intent_page(&bed.env, &page);
+    // Every field, by name: a new one has to be looked at here.
+    let restante_core::machine::IntentRow {
+        send,
+        expanded,
+        total,
+        origin: _,
+        retention_end_at: _,
+        vest_at: _,
+        fence: _,
+        lease: _,
+        place,
+        active,
+    } = &shown.rows[1];
+    assert_eq!((*send, *expanded, *total, *active, place.is_some()), (send_id(2), 0, 1, false, true));
+    assert!(!format!("{shown:?} {:?}", intent(&bed, 2)).contains("SECRET"));
+}
