@@ -67,7 +67,7 @@ impl Bed {
         let request = SendRequest {
             send: SendId::from_bytes([number; 16]),
             idempotency_key: format!("request-{number}").into(),
-            recipients: vec![Recipient { inbox: "https://a.example/inbox".into(), destination }],
+            recipients: vec![Recipient { inbox: "https://a.example/inbox".into(), destination, deadline: None }],
             order_key: order_key.map(Arc::from),
             payload: Bytes::from(payload),
             signing: Sealed::default(),

@@ -11,7 +11,7 @@ fn explored(bound: &str, symmetry: bool, mutant: Option<Mutant>) -> Exploration 
     let (scenario, _) = scenario::load(bound).expect("it comes with the command");
     let jobs = if mutant.is_some() { 1 } else { 2 };
     let jobs = NonZeroUsize::new(jobs).expect("positive");
-    explore(&scenario, &ExploreOptions { jobs, symmetry, states_max: 100_000, mutant })
+    explore(&scenario, &ExploreOptions { jobs, symmetry, states_max: 400_000, mutant })
 }
 
 /// States and moves with symmetry, states and moves without. A count that changes is a change of the code or of what is
@@ -55,6 +55,19 @@ fn a_sweep_while_index_rows_vanish_is_exhausted() {
 fn two_intents_of_an_order_key_around_a_crash_are_exhausted() {
     // One worker has nobody to change places with.
     check("check/fanout", (71_783, 336_743), (71_783, 336_743));
+}
+
+#[test]
+fn two_workers_at_one_probe_are_exhausted() {
+    check("check/probe", (151_576, 438_506), (301_700, 874_170));
+}
+
+#[test]
+fn what_is_done_wrong_with_a_probe_is_found_by_exploring_it() {
+    for mutant in [Mutant::ProbeNotTaken, Mutant::ProbeOvertaken, Mutant::ProbeUnchecked, Mutant::CircuitIgnored] {
+        let (violation, _) = explored("check/probe", true, Some(mutant)).violation.expect("it is found");
+        assert_eq!(violation.property, mutant.property());
+    }
 }
 
 #[test]

@@ -65,6 +65,9 @@ fn workload() -> Lines {
         let open = if opens { format!("open_intake_at = \"{}ms\"\n", close_at + after) } else { String::new() };
         format!("close_intake_at = \"{close_at}ms\"\n{open}")
     });
+    let holds =
+        (count("holds_count", 1..=4), share("hold_unknown_end", 600), share("hold_extended", 600), share("hold_released", 600))
+            .prop_map(|(count, unknown, extended, released)| count + &unknown + &extended + &released);
     all(vec![
         sometimes(count("producers", 1..=4)),
         sometimes(count("sends_count", 1..=14)),
@@ -77,12 +80,20 @@ fn workload() -> Lines {
         sometimes(count("wakes_count", 1..=20)),
         sometimes(count("depths_count", 0..=20)),
         rarely(intake),
+        rarely(holds),
     ])
 }
 
 fn config() -> Lines {
     let backoff = (1..=2_000_u64, 0..=10_000_u64)
         .prop_map(|(initial, more)| format!("backoff_initial = \"{initial}ms\"\nbackoff_max = \"{}ms\"\n", initial + more));
+    let breaker = (
+        count("breaker_failures", 1..=5),
+        duration("breaker_window", 3_000..=30_000),
+        duration("breaker_recovery", 500..=8_000),
+        duration("circuit_held_max", 20_000..=60_000),
+    )
+        .prop_map(|(failures, window, recovery, held)| failures + &window + &recovery + &held);
     let staging =
         (40..=600_u64, 30..=300_u64).prop_map(|(inline, chunk)| format!("inline_max = \"{inline}B\"\nchunk = \"{chunk}B\"\n"));
     all(vec![
@@ -99,6 +110,11 @@ fn config() -> Lines {
         sometimes(count("counter_slots", 1..=9)),
         sometimes(count("pointer_shards", 1..=6)),
         sometimes(count("tries_max", 1..=10)),
+        sometimes(count("concurrency_per_destination", 1..=8)),
+        rarely(duration("ramp_step", 100..=1_000)),
+        rarely(duration("resume_jitter", 1..=1_000)),
+        rarely(duration("retry_age_max", 10_000..=60_000)),
+        rarely(breaker),
     ])
 }
 
@@ -136,6 +152,8 @@ fn faults() -> Lines {
         sometimes(share("gone", 100)),
         sometimes(share("refused", 100)),
         rarely(count("dead_hosts_count", 1..=1)),
+        rarely(count("flapping_hosts_count", 1..=1)),
+        rarely(count("slow_hosts_count", 1..=1)),
     ];
     let crashes = ["before_commit", "after_commit", "before_post", "after_post", "before_wake", "after_wake"];
     let crashes: Vec<Lines> =
@@ -148,6 +166,7 @@ fn faults() -> Lines {
         sometimes(share("pause", 20)),
         sometimes(span("pause_length", 100..=3_000, 0..=9_000)),
         rarely(count("graceful_restarts_count", 1..=3)),
+        rarely(count("downtimes_count", 1..=2)),
     ];
     let signals = ["lost", "duplicated", "late"].into_iter().map(|way| sometimes(share(way, 300))).collect();
     let families =

@@ -3,6 +3,7 @@
 mod backlog_on_sqlite;
 mod conformance;
 mod exploration;
+mod fairness;
 mod generated;
 mod journal;
 mod kill;

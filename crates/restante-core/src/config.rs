@@ -76,6 +76,28 @@ pub struct Config {
     /// Most lanes that one commit of a keyed expansion takes places in: each is a check of its transaction.
     #[serde(default = "expand_lanes_max")]
     pub expand_lanes_max: usize,
+    /// How many deliveries to one destination a worker has under way at most; 0 for a quarter of `concurrency`, at least one.
+    pub concurrency_per_destination: usize,
+    /// After a pause, a hold or an open circuit, a worker begins with one delivery to the destination and has one more under way
+    /// with every step; 0 for all at once.
+    pub ramp_step_ms: u64,
+    /// How much later than a pause, a hold or a circuit's recovery the destination is looked at again, at most. Until then its work is
+    /// not found, and a run that finds nothing else says so, with `next_at`.
+    pub resume_jitter_ms: u64,
+    /// How often a held destination is looked at without any signal.
+    pub held_recheck_interval_ms: u64,
+    /// How long a hold without a known end lasts after it was last confirmed.
+    pub hold_cap_ms: u64,
+    /// How old a delivery may be that is to be tried again, time under holds not counted; 0 for as old as its retention lets it be.
+    pub retry_age_max_ms: u64,
+    /// Failures within `breaker_window_ms` that open a destination's circuit; 0 for no circuit breaker.
+    pub breaker_failures: usize,
+    /// How long a failure counts.
+    pub breaker_window_ms: u64,
+    /// How long after it opened a circuit admits a probe.
+    pub breaker_recovery_ms: u64,
+    /// How long a circuit may keep a delivery back before it is given up.
+    pub circuit_held_max_ms: u64,
 }
 
 const fn expand_entries_max() -> usize {
@@ -84,6 +106,9 @@ const fn expand_entries_max() -> usize {
 const fn expand_lanes_max() -> usize {
     5
 }
+
+/// Most failures that a breaker counts before it opens.
+const BREAKER_FAILURES_MAX: usize = 100;
 
 impl Config {
     /// Settings with the documented defaults and the one that has none: how long an entry may live.
@@ -120,7 +145,35 @@ impl Config {
             conflict_pause_ms: 20,
             expand_entries_max: expand_entries_max(),
             expand_lanes_max: expand_lanes_max(),
+            concurrency_per_destination: 0,
+            ramp_step_ms: SECOND,
+            resume_jitter_ms: SECOND,
+            held_recheck_interval_ms: 60 * SECOND,
+            hold_cap_ms: 24 * HOUR,
+            retry_age_max_ms: 0,
+            breaker_failures: 5,
+            breaker_window_ms: 10 * 60 * SECOND,
+            breaker_recovery_ms: 30 * 60 * SECOND,
+            circuit_held_max_ms: 7 * 24 * HOUR,
         }
+    }
+
+    /// How many deliveries to one destination a worker has under way at most.
+    pub fn share_per_destination(&self) -> usize {
+        match self.concurrency_per_destination {
+            0 => (self.concurrency / 4).max(1),
+            share => share.min(self.concurrency),
+        }
+    }
+
+    /// How long a breaker's state is kept after its last change: while it counts, as long as a failure counts; else until a probe
+    /// was admitted and whatever it keeps back is over.
+    pub fn breaker_life_ms(&self, is_counting: bool) -> u64 {
+        if is_counting {
+            return self.breaker_window_ms;
+        }
+        let after_ms = self.breaker_window_ms.max(self.circuit_held_max_ms).max(self.lease_ms);
+        self.breaker_recovery_ms.saturating_add(after_ms)
     }
 
     /// Checks the settings against each other and against what the store can do.
@@ -128,7 +181,7 @@ impl Config {
     /// # Errors
     /// The first [`ConfigError`] found.
     pub fn validate(&self, limits: &Limits) -> Result<(), ConfigError> {
-        let positive: [(&'static str, u64); 17] = [
+        let positive: [(&'static str, u64); 22] = [
             ("max_retention_ms", self.max_retention_ms),
             // An answer that is stale at once would be asked for again for ever.
             ("gate_freshness_ms", self.gate_freshness_ms),
@@ -147,6 +200,11 @@ impl Config {
             ("tries_max", self.tries_max.into()),
             ("expand_entries_max", self.expand_entries_max as u64),
             ("expand_lanes_max", self.expand_lanes_max as u64),
+            ("held_recheck_interval_ms", self.held_recheck_interval_ms),
+            ("hold_cap_ms", self.hold_cap_ms),
+            ("breaker_window_ms", self.breaker_window_ms),
+            ("breaker_recovery_ms", self.breaker_recovery_ms),
+            ("circuit_held_max_ms", self.circuit_held_max_ms),
         ];
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(ConfigError::Zero(name));
@@ -161,6 +219,9 @@ impl Config {
         }
         if self.backoff_max_ms < self.backoff_initial_ms {
             return Err(ConfigError::BackoffInverted { initial_ms: self.backoff_initial_ms, max_ms: self.backoff_max_ms });
+        }
+        if self.breaker_failures > BREAKER_FAILURES_MAX {
+            return Err(ConfigError::TooManyFailures { failures: self.breaker_failures, max: BREAKER_FAILURES_MAX });
         }
         let floor = Limits::FLOOR;
         let (counter_slots, recipients) = (usize::try_from(self.counter_slots).unwrap_or(usize::MAX), self.recipients_max);
@@ -194,12 +255,16 @@ impl Config {
     }
 
     /// Delay before the next attempt after `failure_count` failures (at least 1): `initial * 2^(n-1)`, times a jitter in
-    /// [1, 2) taken from `entropy`, capped. Saturates.
+    /// [1, 2) taken from `entropy`. Where that exceeds the maximum, the delay lies in the last quarter before it: deliveries that
+    /// have failed for long must not all come back at one instant either. Saturates.
     pub fn backoff_ms(&self, failure_count: u32, entropy: u64) -> u64 {
         let doublings = failure_count.saturating_sub(1).min(63);
         let base = (u128::from(self.backoff_initial_ms) << doublings).min(u64::MAX.into());
         let jittered = base + ((base * u128::from(entropy)) >> 64);
-        u64::try_from(jittered).unwrap_or(u64::MAX).min(self.backoff_max_ms)
+        let max = u128::from(self.backoff_max_ms);
+        let spread = ((max / 4) * u128::from(entropy)) >> 64;
+        let delay = if jittered > max { (max - spread).max(self.backoff_initial_ms.into()) } else { jittered };
+        u64::try_from(delay).unwrap_or(self.backoff_max_ms)
     }
 }
 
@@ -227,6 +292,14 @@ pub enum ConfigError {
         initial_ms: u64,
         /// Longest delay.
         max_ms: u64,
+    },
+    /// The breaker's record would grow too large.
+    #[error("breaker_failures is {failures}, at most {max} are counted")]
+    TooManyFailures {
+        /// The setting.
+        failures: usize,
+        /// The most.
+        max: usize,
     },
     /// The store is below the floor or below what the settings need.
     #[error("the store allows {has} {what}, these settings need {needs}: use another store or smaller settings")]
@@ -269,6 +342,8 @@ mod tests {
         assert_eq!(config.backoff_ms(1, 0), 1_000);
         assert_eq!(config.backoff_ms(1, u64::MAX), 1_999);
         assert_eq!(config.backoff_ms(4, 0), 8_000);
-        assert_eq!(config.backoff_ms(u32::MAX, u64::MAX), config.backoff_max_ms);
+        assert_eq!(config.backoff_ms(u32::MAX, 0), config.backoff_max_ms);
+        let least = config.backoff_ms(u32::MAX, u64::MAX);
+        assert!(least > config.backoff_max_ms / 4 * 3 && least < config.backoff_max_ms, "jittered at the maximum too: {least}");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
+use restante_kv::StoreTime;
 
 use crate::atoms::{EntryId, Fence, SendId};
 use crate::record::{DropReason, QuarantineReason};
@@ -84,4 +85,45 @@ pub enum Observation {
         /// The order key.
         order_key: Arc<str>,
     },
+    /// The circuit of a destination changed its state.
+    CircuitChanged {
+        /// The destination.
+        destination: Arc<str>,
+        /// Into which.
+        change: CircuitChange,
+    },
+    /// A destination is held.
+    HoldSet {
+        /// The destination.
+        destination: Arc<str>,
+        /// Until when, as far as it is known.
+        until: StoreTime,
+    },
+    /// A destination is not held any more.
+    HoldReleased {
+        /// The destination.
+        destination: Arc<str>,
+    },
+}
+
+/// What became of a circuit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, VisitAtoms)]
+pub enum CircuitChange {
+    /// Too many attempts failed, or the probe did.
+    Opened,
+    /// A probe was admitted.
+    HalfOpened,
+    /// The destination was reached.
+    Closed,
+}
+
+impl CircuitChange {
+    /// The state it is in now, as telemetry names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "open",
+            Self::HalfOpened => "half_open",
+            Self::Closed => "closed",
+        }
+    }
 }

@@ -341,6 +341,17 @@ impl Keys {
         Ok(PointerKey { bucket_at, destination })
     }
 
+    /// Takes a destination's key apart.
+    ///
+    /// # Errors
+    /// [`TupleError`] when it is not such a key.
+    pub fn read_destination(&self, key: &Key) -> Result<Arc<str>, TupleError> {
+        let mut reader = self.read(Kind::Destination, key)?;
+        let destination = reader.str()?.into();
+        reader.end()?;
+        Ok(destination)
+    }
+
     /// Takes a lane's key apart: order key and destination.
     ///
     /// # Errors

@@ -19,5 +19,5 @@ pub mod plan;
 pub mod record;
 
 pub use config::{Config, ConfigError};
-pub use effect::{Effect, Observation};
+pub use effect::{CircuitChange, Effect, Observation};
 pub use plan::{Command, Env, Outcome, Plan, Rejection, Stop, Subject, View};

@@ -7,20 +7,21 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use restante_core::atoms::{EntryId, SendId};
 use restante_core::machine::{
-    DoctorReport, Failure, InspectPage, IntentPage, PostResult, QuarantinePage, RunReport, SendRequest, inspect_page,
-    inspect_range, intent_page, intent_range, quarantine_page, quarantine_range,
+    DestinationPage, DoctorReport, Failure, InspectPage, IntentPage, PostResult, QuarantinePage, RunReport, SendRequest,
+    destination_page, destination_range, inspect_page, inspect_range, intent_page, intent_range, quarantine_page,
+    quarantine_range,
 };
-use restante_core::plan::{Depth, DepthReport, DropQuarantined, Rejection, Revive, SetIntake};
+use restante_core::plan::{Depth, DepthReport, DropQuarantined, HoldNotice, Rejection, Revive, SetHold, SetIntake};
 use restante_core::{Command, Config, Env, Outcome, machine};
-use restante_kv::{AtomicKv, Key, StoreError};
+use restante_kv::{AtomicKv, Key, StoreError, StoreTime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::builder::Builder;
-use crate::message::{InvalidInbox, Message};
+use crate::message::{InvalidInbox, Message, recipient};
 use crate::report::DrainReport;
 use crate::sender::Sender;
-use crate::shared::{Shared, new_send};
+use crate::shared::{Shared, new_send, wall_clock};
 use crate::worker::Running;
 
 /// A delivery backlog over one store. Cheap to clone; clones are one backlog.
@@ -28,8 +29,9 @@ use crate::worker::Running;
 /// - **Sends**: [`send`](Self::send), [`send_many`](Self::send_many), and [`immediate`](Self::immediate), which owns nothing.
 /// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good.
 /// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect), [`intents`](Self::intents),
-///   [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
-/// - **Operates**: [`set_intake`](Self::set_intake), [`revive`](Self::revive), [`drop_quarantined`](Self::drop_quarantined).
+///   [`destinations`](Self::destinations), [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
+/// - **Operates**: [`set_intake`](Self::set_intake), [`set_hold`](Self::set_hold), [`release_hold`](Self::release_hold),
+///   [`revive`](Self::revive), [`drop_quarantined`](Self::drop_quarantined).
 #[derive(Clone)]
 pub struct Backlog {
     shared: Arc<Shared>,
@@ -215,6 +217,17 @@ impl Backlog {
         Ok(quarantine_page(&self.shared.env, &page))
     }
 
+    /// One page of at most `limit` destinations of which something is known: paced, held, or with a circuit that counts or is not
+    /// closed. From `next` of an earlier page or from the beginning.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn destinations(&self, next: Option<Key>, limit: usize) -> Result<DestinationPage, StoreError> {
+        let page = self.shared.store.scan(destination_range(&self.shared.env, next), limit).await?;
+        let at = page.at.unwrap_or_else(wall_clock);
+        Ok(destination_page(&self.shared.env, &page, at))
+    }
+
     /// Holds every record against what must be true of it; `repair` also repairs what can be. May run beside workers.
     ///
     /// # Errors
@@ -243,6 +256,33 @@ impl Backlog {
         let slot = self.shared.slots.take().await;
         let command = DropQuarantined { id, early: true, slot: slot.number() };
         self.shared.command(Command::DropQuarantined(command)).await.map(drop)
+    }
+
+    /// Takes note that a destination does not want deliveries: from then (now, if `None`) until then (nobody knows, if `None`: until
+    /// it is released, and at most for `hold_cap_ms` unless it is said again). Said again with a later end, it is extended. Nothing
+    /// is posted there meanwhile; nothing is kept for longer than its retention either.
+    ///
+    /// The destination is a URL: scheme, host and port of it count, so any inbox there will do.
+    ///
+    /// # Errors
+    /// [`Failure::Rejected`] with [`Rejection::Invalid`] for what is no destination, or a hold that is over before it begins;
+    /// [`Failure`] of the store. Saying it again is harmless.
+    pub async fn set_hold(&self, destination: &str, from: Option<StoreTime>, until: Option<StoreTime>) -> Result<(), Failure> {
+        self.notice(destination, HoldNotice::Hold { from, until }).await
+    }
+
+    /// Takes note that a destination is not held any more, from then (now, if `None`); what waits for it is looked at at once.
+    ///
+    /// # Errors
+    /// As for [`set_hold`](Self::set_hold).
+    pub async fn release_hold(&self, destination: &str, from: Option<StoreTime>) -> Result<(), Failure> {
+        self.notice(destination, HoldNotice::Release { from }).await
+    }
+
+    async fn notice(&self, destination: &str, notice: HoldNotice) -> Result<(), Failure> {
+        let invalid = |error: InvalidInbox| Failure::Rejected(Rejection::Invalid(error.to_string()));
+        let destination = recipient(&destination.into()).map_err(invalid)?.destination;
+        self.shared.command(Command::SetHold(SetHold { destination, notice })).await.map(drop)
     }
 
     /// Opens or closes intake. Once this returns after closing, no send is accepted any more, in no process.

@@ -54,3 +54,9 @@ pub use message::{InvalidInbox, Message};
 pub use report::DrainReport;
 pub use restante_journal::Journal;
 pub use sender::Sender;
+
+/// The snippets of the manual compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/manual/circuit-breaker.md")]
+#[doc = include_str!("../../../docs/manual/holds.md")]
+struct Manual;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use restante_core::atoms::{Bytes, Sealed};
 use restante_core::machine::FanoutChoice;
 use restante_core::plan::Recipient;
+use restante_kv::StoreTime;
 use url::{Origin, Url};
 
 /// One payload for some inboxes.
@@ -16,6 +17,7 @@ pub struct Message {
     order_key: Option<Arc<str>>,
     signing: Sealed,
     pub(crate) fanout: FanoutChoice,
+    deadline: Option<StoreTime>,
 }
 
 /// Why an inbox is none.
@@ -38,6 +40,7 @@ impl Message {
             order_key: None,
             signing: Sealed::default(),
             fanout: FanoutChoice::default(),
+            deadline: None,
         }
     }
 
@@ -78,8 +81,16 @@ impl Message {
         self
     }
 
+    /// After this instant it is of no use any more, and is dropped as expired, also if its retention lasts.
+    #[must_use]
+    pub fn deadline(mut self, at: StoreTime) -> Self {
+        self.deadline = Some(at);
+        self
+    }
+
     pub(crate) fn recipients(&self) -> Result<Vec<Recipient>, InvalidInbox> {
-        self.inboxes.iter().map(recipient).collect()
+        let to = |inbox| recipient(inbox).map(|to| Recipient { deadline: self.deadline, ..to });
+        self.inboxes.iter().map(to).collect()
     }
 
     pub(crate) fn into_parts(self) -> (Bytes, Option<Arc<str>>, Option<Arc<str>>, Sealed) {
@@ -100,7 +111,7 @@ pub(crate) fn recipient(inbox: &Arc<str>) -> Result<Recipient, InvalidInbox> {
             Err(InvalidInbox { inbox: url.host_str().unwrap_or_default().to_owned(), why: "it holds credentials".to_owned() })
         }
         origin @ Origin::Tuple(..) if matches!(url.scheme(), "http" | "https") => {
-            Ok(Recipient { inbox: Arc::clone(inbox), destination: origin.ascii_serialization().into() })
+            Ok(Recipient { inbox: Arc::clone(inbox), destination: origin.ascii_serialization().into(), deadline: None })
         }
         Origin::Tuple(..) | Origin::Opaque(_) => Err(invalid("it is neither http nor https".to_owned())),
     }

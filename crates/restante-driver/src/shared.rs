@@ -131,7 +131,7 @@ impl Shared {
     }
 }
 
-fn wall_clock() -> StoreTime {
+pub(crate) fn wall_clock() -> StoreTime {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     StoreTime::from_ms(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }

@@ -25,6 +25,7 @@ pub(crate) struct Telemetry {
     in_flight: UpDownCounter<i64>,
     depth: Gauge<i64>,
     recipients: Histogram<u64>,
+    circuit_changes: Counter<u64>,
 }
 
 /// An attempt under way.
@@ -69,6 +70,10 @@ impl Telemetry {
                 .i64_gauge("fedify.queue.depth")
                 .with_description("What the backlog owned when it was last asked")
                 .build(),
+            circuit_changes: meter
+                .u64_counter("activitypub.circuit_breaker.state_change")
+                .with_description("Circuits that opened, half-opened and closed, by host and state")
+                .build(),
         }
     }
 
@@ -106,6 +111,10 @@ impl Telemetry {
             DeliveryEnd::Settled(Settled::Dropped(_)) => {
                 self.failed.add(1, &[]);
                 self.activities.add(1, &[KeyValue::new("result", "abandoned")]);
+            }
+            DeliveryEnd::Settled(Settled::Parked(block)) => {
+                self.failed.add(1, &[]);
+                tracing::debug!(name: "circuit_breaker.held", %entry, ?block, "kept back");
             }
             DeliveryEnd::Yielded(failure) => {
                 self.failed.add(1, &[]);
@@ -146,6 +155,16 @@ impl Telemetry {
             }
             Observation::QuarantineDropped { entry } => tracing::warn!(%entry, "dropped at the end of its quarantine"),
             Observation::IndexRepaired { entry } => tracing::warn!(%entry, "a missing index row was put back"),
+            Observation::CircuitChanged { destination, change } => {
+                let host = KeyValue::new("activitypub.remote.host", Arc::clone(destination));
+                let state = KeyValue::new("activitypub.circuit_breaker.state", change.name());
+                self.circuit_changes.add(1, &[host, state]);
+                tracing::info!(name: "circuit_breaker.state_change", %destination, state = change.name(), "a circuit changed");
+            }
+            Observation::HoldSet { destination, until } => {
+                tracing::info!(%destination, until_ms = until.as_ms(), "a destination is held");
+            }
+            Observation::HoldReleased { destination } => tracing::info!(%destination, "a destination is not held any more"),
             Observation::LaneRepaired { destination } => tracing::warn!(%destination, "a lane was moved past a lost head"),
             Observation::Expanded { send, recipient_count } => {
                 self.recipients.record(u64::from(*recipient_count), &[]);

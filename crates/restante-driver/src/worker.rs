@@ -137,7 +137,9 @@ impl DrainReport {
         match end {
             DeliveryEnd::Settled(Settled::Delivered) => self.completed += 1,
             DeliveryEnd::NotClaimed => {}
-            DeliveryEnd::Settled(Settled::Dropped(_) | Settled::Retried | Settled::Deferred | Settled::Gone)
+            DeliveryEnd::Settled(
+                Settled::Dropped(_) | Settled::Retried | Settled::Deferred | Settled::Parked(_) | Settled::Gone,
+            )
             | DeliveryEnd::LeaseLost
             | DeliveryEnd::Quarantined
             | DeliveryEnd::Yielded(_) => self.failed += 1,

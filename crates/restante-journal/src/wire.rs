@@ -103,6 +103,9 @@ pub enum Operation {
         idempotency_key: Arc<str>,
         /// Its recipients: inbox and destination.
         recipients: Vec<(Arc<str>, Arc<str>)>,
+        /// The deadline of each recipient, in milliseconds of store time; none where it has none, nothing where none has one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        deadlines_ms: Vec<Option<u64>>,
         /// Its order key.
         order_key: Option<Arc<str>>,
         /// How many bytes its payload has.
@@ -135,6 +138,10 @@ impl Operation {
             send: request.send,
             idempotency_key: request.idempotency_key.clone(),
             recipients: request.recipients.iter().map(|to| (to.inbox.clone(), to.destination.clone())).collect(),
+            deadlines_ms: match request.recipients.iter().any(|to| to.deadline.is_some()) {
+                true => request.recipients.iter().map(|to| to.deadline.map(StoreTime::as_ms)).collect(),
+                false => Vec::new(),
+            },
             order_key: request.order_key.clone(),
             payload_bytes: request.payload.len(),
             payload_digest,
@@ -150,6 +157,7 @@ impl Operation {
             send,
             idempotency_key,
             recipients,
+            deadlines_ms,
             order_key,
             payload_bytes,
             payload_digest,
@@ -162,12 +170,15 @@ impl Operation {
         };
         // A length from outside: bounded by what a journal line could describe at all.
         let zeros = |length: &usize| vec![0; (*length).min(64 * 1024 * 1024)];
-        let recipient =
-            |(inbox, destination): &(Arc<str>, Arc<str>)| Recipient { inbox: inbox.clone(), destination: destination.clone() };
+        let recipient = |(index, (inbox, destination)): (usize, &(Arc<str>, Arc<str>))| Recipient {
+            inbox: inbox.clone(),
+            destination: destination.clone(),
+            deadline: deadlines_ms.get(index).copied().flatten().map(StoreTime::from_ms),
+        };
         let request = SendRequest {
             send: *send,
             idempotency_key: idempotency_key.clone(),
-            recipients: recipients.iter().map(recipient).collect(),
+            recipients: recipients.iter().enumerate().map(recipient).collect(),
             order_key: order_key.clone(),
             payload: Bytes::from(zeros(payload_bytes)),
             signing: Sealed::new(zeros(signing_bytes)),

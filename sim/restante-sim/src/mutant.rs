@@ -7,8 +7,10 @@ use restante_core::atoms::{Bytes, Fence, SendId};
 use restante_core::keys::EXPANSIONS;
 use restante_core::keys::Kind;
 use restante_core::machine::{About, Failure, PostResult, Reply, RunReport, SendError};
-use restante_core::record::{Body, DueRow, Entry, Intake, Intent, Lease, Pointer, Quarantined, RecipientChunk, Record};
-use restante_core::{Effect, Env, Subject};
+use restante_core::record::{
+    Body, Breaker, Circuit, Destination, DueRow, Entry, Intake, Intent, Lease, Pointer, Quarantined, RecipientChunk, Record,
+};
+use restante_core::{Config, Effect, Env, Subject};
 use restante_engine::SimTime;
 use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write};
 
@@ -141,12 +143,57 @@ mutants! {
         "An intent is given up without a trace.";
     ConflictOverwritten "conflict-overwritten" trips "conflict-is-parked" in "fanout/conflicting-chunk", beyond "nobody stands in the way in a bound":
         "An expansion does not look at what stands where its entries go.";
+    HoldIgnored "hold-ignored" trips "no-post-under-a-hold" in "holds/notices", beyond "nobody passes on notices in a bound":
+        "The gate does not look at the destination's holds.";
+    HoldOutlived "hold-outlived" trips "held-only-under-a-hold" in "holds/notices", beyond "nobody passes on notices in a bound":
+        "The gate takes every hold that ever was for one that lasts.";
+    OverlapsCountedTwice "overlaps-counted-twice" trips "hold-credit-is-the-union" in "holds/credit", beyond "nobody passes on notices in a bound":
+        "The gate counts the time under a hold twice.";
+    OpenHoldUncapped "open-hold-uncapped" trips "held-work-is-looked-at" in "holds/unknown-end", beyond "nobody passes on notices in a bound":
+        "A hold without a known end lasts for an hour.";
+    ReleaseUnnoticed "release-unnoticed" trips "held-work-is-looked-at" in "holds/released", beyond "nobody passes on notices in a bound":
+        "A held destination is looked at again when its hold should end, and a release moves no pointer.";
+    ReleaseTouchesAll "release-touches-all" trips "destination-changes-touch-few-rows" in "holds/released", beyond "nobody passes on notices in a bound":
+        "A release puts a pointer for everything that might wait.";
+    OverdueKept "overdue-kept" trips "what-is-over-goes" in "holds/past-retention", beyond "retention outlasts a bound":
+        "The sweep leaves what has outlived its retention where it is.";
+    CircuitIgnored "circuit-ignored" trips "open-circuit-passes-only-probes" in "breaker/dead-host", explored "check/probe":
+        "The gate does not look at the destination's circuit.";
+    ProbeNotTaken "probe-not-taken" trips "open-circuit-passes-only-probes" in "breaker/dead-host", explored "check/probe":
+        "A gate that admits a probe does not commit it.";
+    ProbeOvertaken "probe-overtaken" trips "one-probe-in-flight" in "breaker/crashes", explored "check/probe":
+        "The gate takes every probe for a stale one.";
+    ProbeUnchecked "probe-unchecked" trips "one-probe-in-flight" in "breaker/crashes", explored "check/probe":
+        "A probe is admitted without a check that nobody else's was meanwhile.";
+    FailuresNeverOld "failures-never-old" trips "circuit-opens-by-its-rule" in "breaker/rare-failures", beyond "failures never get old in a bound":
+        "Every failure that was ever counted is a recent one.";
+    BreakerImmortal "breaker-immortal" trips "breaker-state-is-bounded" in "breaker/flapping", explored "check/probe":
+        "What is known of a circuit is kept for ever.";
+    ExpiredProbes "expired-probes" trips "expired-takes-no-probe" in "breaker/short-retention", beyond "retention outlasts a bound":
+        "The gate asks for the probe first, and for retention later.";
+    CircuitForgetful "circuit-forgetful" trips "circuit-holds-end" in "breaker/held-too-long", beyond "a circuit holds for longer than any bound lasts":
+        "Nobody remembers since when a circuit has been open.";
+    ShareUnbounded "share-unbounded" trips "destination-keeps-to-its-share" in "fairness/slow-host", beyond "a worker of a bound has one delivery under way":
+        "A destination may have everything that a worker has under way.";
+    OnlyTheOldest "only-the-oldest" trips "a-dead-host-starves-nobody" in "fairness/slow-host", beyond "a bound has one destination":
+        "A pass looks at one destination of a shard, the one that has waited longest.";
+    RampIgnored "ramp-ignored" trips "released-is-resumed-step-by-step" in "fairness/released", beyond "nobody passes on notices in a bound":
+        "Discovery does not remember that a destination was held.";
 }
 
 impl Mutant {
     /// The mutant of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|mutant| mutant.name() == name)
+    }
+
+    /// The settings that production code believes in, if they are not the scenario's.
+    pub(crate) fn on_config(self, config: &Config) -> Option<Config> {
+        match self {
+            Self::ShareUnbounded => Some(Config { concurrency_per_destination: config.concurrency, ..config.clone() }),
+            Self::ReleaseUnnoticed => Some(Config { held_recheck_interval_ms: 3_600_000, ..config.clone() }),
+            _ => None,
+        }
     }
 
     /// What a machine has planned, before the world looks at it.
@@ -251,6 +298,28 @@ impl Mutant {
                     }
                 }
             }
+            (Self::OpenHoldUncapped, "set-hold") => rewrite_destinations(txn, env, |known| {
+                for hold in known.holds.iter_mut().filter(|hold| hold.is_open) {
+                    hold.until = hold.until.plus_ms(3_600_000);
+                }
+            }),
+            (Self::ReleaseUnnoticed, "set-hold") => drop_writes(txn, env, Kind::Pointer),
+            (Self::ReleaseTouchesAll, "set-hold") => {
+                let pointers = txn.writes.iter().filter_map(|write| env.keys.read_pointer(&write.key).ok());
+                let more: Vec<Key> = pointers
+                    .flat_map(|found| (1..9).map(move |n| (found.destination.clone(), found.bucket_at.plus_ms(n * 1_000))))
+                    .map(|(destination, at)| env.keys.pointer(&destination, at))
+                    .collect();
+                let put = |key| Write { key, mutation: Mutation::Put(Pointer {}.encode()), guard: Guard::Idempotent };
+                txn.writes.extend(more.into_iter().map(put));
+            }
+            (Self::OverdueKept, "expire") | (Self::ProbeNotTaken, "gate") => txn.writes.clear(),
+            (Self::ProbeUnchecked, "gate") => txn.checks.clear(),
+            (Self::BreakerImmortal, "count-attempt") => rewrite_destinations(txn, env, |known| {
+                if let Some(breaker) = &mut known.breaker {
+                    breaker.expires_at = breaker.expires_at.plus_ms(365 * 24 * 3_600_000);
+                }
+            }),
             _ => {}
         }
     }
@@ -305,9 +374,48 @@ impl Mutant {
                         }
                     })
                 }
+                (_, "gate" | "expire" | "count-attempt" | "read-destinations", Kind::Destination) => {
+                    rewrite(record, |known: &mut Destination| self.on_destination(about.what, known, now));
+                }
+                (Self::ExpiredProbes, "gate", Kind::Entry) => rewrite(record, |entry: &mut Entry| entry.origin = now),
                 (Self::IntakeUnchecked, "accept", Kind::Intake) => rewrite(record, |intake: &mut Intake| intake.open = true),
                 _ => {}
             }
+        }
+    }
+
+    /// What a machine is about to read of a destination.
+    fn on_destination(self, what: &str, known: &mut Destination, now: StoreTime) {
+        match (self, what) {
+            (Self::HoldIgnored, "gate") => known.holds.clear(),
+            (Self::HoldOutlived, "gate") => {
+                known.holds.iter_mut().for_each(|hold| hold.until = hold.until.max(now.plus_ms(60_000)))
+            }
+            (Self::OverlapsCountedTwice, "gate") => known.holds.extend(known.holds.clone()),
+            (Self::CircuitIgnored, "gate") => known.breaker = None,
+            (Self::ProbeOvertaken, "gate") => {
+                if let Some(Breaker { circuit: Circuit::HalfOpen(probe), .. }) = &mut known.breaker {
+                    probe.expires_at = probe.expires_at.min(now);
+                }
+            }
+            (Self::FailuresNeverOld, "count-attempt") => {
+                if let Some(breaker) = &mut known.breaker {
+                    breaker.expires_at = breaker.expires_at.max(now.plus_ms(1));
+                    if let Circuit::Counting(failures) = &mut breaker.circuit {
+                        failures.iter_mut().for_each(|failed| failed.0 = now);
+                    }
+                }
+            }
+            (Self::CircuitForgetful, "gate" | "expire") => {
+                if let Some(breaker) = &mut known.breaker {
+                    breaker.since = now;
+                }
+            }
+            (Self::RampIgnored, "read-destinations") => {
+                known.holds.retain(|hold| hold.until > now);
+                known.resumed_at = StoreTime::default();
+            }
+            _ => {}
         }
     }
 
@@ -324,6 +432,10 @@ impl Mutant {
             }
             (Self::AcknowledgedAsFailed, _, Reply::Posted { result: PostResult::Status { code: code @ 202, .. }, .. }) => {
                 *code = 502;
+            }
+            (Self::OnlyTheOldest, "scan-pointers", Reply::Page { result: Ok(page), .. }) => {
+                page.entries.truncate(1);
+                page.next = None;
             }
             (Self::PayloadPrunedEarly, "sweep-count", Reply::Page { result: Ok(page), .. }) => {
                 page.entries.clear();
@@ -360,6 +472,17 @@ fn rewrite<R: Record>(record: &mut Option<Versioned>, change: impl FnOnce(&mut R
     {
         change(&mut decoded);
         found.value = decoded.encode();
+    }
+}
+
+fn rewrite_destinations(txn: &mut Txn, env: &Env, change: impl Fn(&mut Destination)) {
+    for write in &mut txn.writes {
+        if let (Some(Kind::Destination), Mutation::Put(value)) = (env.keys.kind_of(&write.key), &mut write.mutation)
+            && let Ok(mut known) = Destination::decode(value)
+        {
+            change(&mut known);
+            *value = known.encode();
+        }
     }
 }
 

@@ -1,21 +1,23 @@
-//! One table from the result of a POST to the verdict of its settle.
+//! One table from the result of a POST to the verdict of its settle, and to what it says of its destination.
 //!
-//! | result | verdict |
-//! |---|---|
-//! | 2xx | delivered |
-//! | a configured permanent code (404, 410) | dropped, permanent |
-//! | 429 or 503 with Retry-After | retry after that, the destination is paced |
-//! | every other status (redirects are not followed) | retry after backoff |
-//! | not sent (name, connection, TLS) | retry after backoff |
-//! | not sent (refused: the URL or its addresses are none to send to) | retry after backoff: names and rules change |
-//! | not sent (unsigned: its key is missing, or cannot be read) | retry after backoff: keys can be put back |
-//! | unknown (timeout, reset, lost answer) | retry after backoff; it may arrive twice |
+//! | result | verdict | its circuit |
+//! |---|---|---|
+//! | 2xx | delivered | reached |
+//! | a configured permanent code (404, 410) | dropped, permanent | reached, also if it is a 5xx |
+//! | 429 with Retry-After | retry after that, the destination is paced | reached |
+//! | 503 with Retry-After | retry after that, the destination is paced | failed |
+//! | every other 5xx | retry after backoff | failed |
+//! | every other status (redirects are not followed) | retry after backoff | reached |
+//! | not sent (name, connection, TLS) | retry after backoff | failed |
+//! | not sent (refused: the URL or its addresses are none to send to) | retry after backoff: names and rules change | nothing |
+//! | not sent (unsigned: its key is missing, or cannot be read) | retry after backoff: keys can be put back | nothing |
+//! | unknown (timeout, reset, lost answer) | retry after backoff; it may arrive twice | failed |
 
 use restante_core_derive::VisitAtoms;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::plan::Verdict;
+use crate::plan::{Reach, Verdict};
 use crate::record::{DropReason, WaitReason};
 
 /// How an attempt to deliver ended.
@@ -61,5 +63,16 @@ pub fn classify(config: &Config, result: PostResult) -> Verdict {
         }
         PostResult::Status { .. } | PostResult::NotSent(_) => Verdict::Retry { wait: WaitReason::Backoff, retry_after_ms: None },
         PostResult::Unknown => Verdict::Retry { wait: WaitReason::Unknown, retry_after_ms: None },
+    }
+}
+
+/// What a result says of its destination.
+pub fn reach(config: &Config, result: PostResult) -> Reach {
+    match result {
+        PostResult::Status { code, .. } if config.permanent_codes.contains(&code) => Reach::Reached,
+        PostResult::Status { code: 500.., .. } => Reach::Failed,
+        PostResult::Status { .. } => Reach::Reached,
+        PostResult::NotSent(NotSent::Dns | NotSent::Connect | NotSent::Tls) | PostResult::Unknown => Reach::Failed,
+        PostResult::NotSent(NotSent::Refused | NotSent::Unsigned) => Reach::Untried,
     }
 }

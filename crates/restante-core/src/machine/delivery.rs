@@ -1,14 +1,17 @@
 //! The life of one delivery under one claim: claim, payload, gate, POST, settle.
 
+use std::sync::Arc;
+
 use restante_core_derive::VisitAtoms;
 use restante_kv::Key;
 
 use super::transact::{Failure, Transact, TransactStep};
-use super::{About, DueHint, ExecutionKey, Io, LocalTime, Post, Reply, classify};
+use super::{About, DueHint, ExecutionKey, Io, LocalTime, Post, Reply, classify, reach};
 use crate::atoms::{Bytes, EntryId, Fence, OwnerId};
 use crate::effect::Effect;
 use crate::plan::{
-    Claim, Command, Env, Gate, GateAnswer, Outcome, Prune, Quarantine, Rejection, Renew, Settle, Settled, Subject, Verdict,
+    Claim, Command, CountAttempt, Env, Gate, GateAnswer, Outcome, Prune, Quarantine, Reach, Rejection, Renew, Settle, Settled,
+    Subject, Verdict,
 };
 use crate::record::{Body, DropReason, Entry, PayloadChunk, Record, Unreadable};
 
@@ -43,6 +46,8 @@ enum State {
     Quarantining(Transact),
     /// Removing the due row that led here, if it stands for no entry.
     Tidying(Transact),
+    /// Telling the destination's circuit how the attempt ended. The claim has ended like this already, whatever comes of it.
+    Counting(Transact, DeliveryEnd),
     Ended,
 }
 
@@ -57,6 +62,10 @@ pub(super) struct Delivery {
     payload: Bytes,
     /// How often the gate was asked under this claim.
     gate_rounds: u32,
+    /// Whether the circuit counts also what reaches the destination.
+    is_counted: bool,
+    /// What the circuit is to be told once the claim has ended.
+    report: Option<Reach>,
     state: State,
 }
 
@@ -75,7 +84,18 @@ impl Delivery {
         let id = due.key.entry;
         let (transact, step) = Transact::begin(env, Command::Claim(Claim { id, owner, slot }), Fence::default(), local);
         let state = State::Claiming(transact);
-        let mut delivery = Self { id, owner, slot, due, entry: None, payload: Bytes::default(), gate_rounds: 0, state };
+        let mut delivery = Self {
+            id,
+            owner,
+            slot,
+            due,
+            entry: None,
+            payload: Bytes::default(),
+            gate_rounds: 0,
+            is_counted: false,
+            report: None,
+            state,
+        };
         let step = delivery.follow(env, step, &mut Vec::new(), local);
         (delivery, step)
     }
@@ -89,6 +109,11 @@ impl Delivery {
         self.id
     }
 
+    /// Where it goes.
+    pub(super) fn destination(&self) -> &Arc<str> {
+        &self.due.key.destination
+    }
+
     fn fence(&self) -> Fence {
         self.entry.as_ref().map_or(Fence::default(), |entry| entry.fence)
     }
@@ -100,7 +125,8 @@ impl Delivery {
             | State::Renewing(transact)
             | State::Settling(transact)
             | State::Quarantining(transact)
-            | State::Tidying(transact) => transact.about(),
+            | State::Tidying(transact)
+            | State::Counting(transact, _) => transact.about(),
             State::Loading { tries, .. } => self.about_this("load-payload", *tries),
             State::Posting | State::Ended => self.about_this("post", 0),
         }
@@ -111,6 +137,17 @@ impl Delivery {
     }
 
     pub(super) fn step(&mut self, env: &Env, reply: Reply, effects: &mut Vec<Effect>, local: LocalTime) -> DeliveryStep {
+        if let State::Counting(transact, _) = &mut self.state {
+            let step = transact.step(env, reply, local);
+            return self.follow_count(step, effects);
+        }
+        match self.step_claim(env, reply, effects, local) {
+            DeliveryStep::Ended(end) => self.count(env, end, effects, local),
+            step => step,
+        }
+    }
+
+    fn step_claim(&mut self, env: &Env, reply: Reply, effects: &mut Vec<Effect>, local: LocalTime) -> DeliveryStep {
         match (&mut self.state, reply) {
             (
                 State::Claiming(transact)
@@ -130,7 +167,10 @@ impl Delivery {
             },
             (State::Loading { .. }, Reply::Slept) => self.load(env),
             (State::Posting, Reply::Posted { result, entropy }) => {
-                let verdict = classify(&env.config, result);
+                let (verdict, reach) = (classify(&env.config, result), reach(&env.config, result));
+                // Where nothing is counted, an attempt that arrives costs nothing more.
+                let is_counted = self.is_counted || reach == Reach::Failed && env.config.breaker_failures > 0;
+                self.report = is_counted.then_some(reach);
                 self.settle(env, verdict, entropy, local)
             }
             (State::Posting, Reply::PostTooLate) => self.gate(env, local),
@@ -174,13 +214,17 @@ impl Delivery {
                 }
             }
             Outcome::Renewed { .. } => self.gate(env, local),
-            Outcome::Gate(GateAnswer::Pass { post_by }) => self.post(env, post_by),
+            Outcome::Gate(GateAnswer::Pass { post_by, is_counted }) => {
+                self.is_counted = is_counted;
+                self.post(env, post_by)
+            }
             Outcome::Gate(GateAnswer::RenewFirst) => {
                 let renew = Renew { id: self.id, owner: self.owner, fence: self.fence() };
                 self.run(env, Command::Renew(renew), State::Renewing, local)
             }
-            Outcome::Gate(GateAnswer::Expired) => self.settle(env, Verdict::Drop(DropReason::Expired), 0, local),
+            Outcome::Gate(GateAnswer::Over(reason)) => self.settle(env, Verdict::Drop(reason), 0, local),
             Outcome::Gate(GateAnswer::Defer { until }) => self.settle(env, Verdict::Defer { until }, 0, local),
+            Outcome::Gate(GateAnswer::Park(block)) => self.settle(env, Verdict::Park(block), 0, local),
             Outcome::Settled(settled) => self.end(DeliveryEnd::Settled(settled)),
             Outcome::Quarantined => self.end(DeliveryEnd::Quarantined),
             Outcome::Accepted { .. }
@@ -189,6 +233,7 @@ impl Delivery {
             | Outcome::Depth(_)
             | Outcome::IntentClaimed(_)
             | Outcome::Expanded { .. }
+            | Outcome::Expired { .. }
             | Outcome::Done => {
                 debug_assert!(false, "no delivery runs a command with this outcome");
                 self.end(DeliveryEnd::NotClaimed)
@@ -308,6 +353,28 @@ impl Delivery {
         }
         let pause_ms = env.config.conflict_pause_ms.saturating_mul(1 << (*tries).min(6));
         DeliveryStep::Do(Io::Sleep { ms: pause_ms, jitter_ms: pause_ms, wakeable: false })
+    }
+
+    /// The claim has ended. What the attempt says of its destination is told in a transaction of its own, on which nothing hangs.
+    fn count(&mut self, env: &Env, end: DeliveryEnd, effects: &mut Vec<Effect>, local: LocalTime) -> DeliveryStep {
+        let Some(reach) = self.report.take() else { return DeliveryStep::Ended(end) };
+        let destination = self.destination().clone();
+        let command = CountAttempt { destination, id: self.id, owner: self.owner, fence: self.fence(), reach };
+        let (transact, step) = Transact::begin(env, Command::CountAttempt(command), self.fence(), local);
+        self.state = State::Counting(transact, end);
+        self.follow_count(step, effects)
+    }
+
+    fn follow_count(&mut self, step: TransactStep, effects: &mut Vec<Effect>) -> DeliveryStep {
+        match step {
+            TransactStep::Do(io) => return DeliveryStep::Do(io),
+            TransactStep::Done(Ok((_, new_effects))) => effects.extend(new_effects),
+            TransactStep::Done(Err(_)) => {}
+        }
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Counting(_, end) => DeliveryStep::Ended(end),
+            _ => DeliveryStep::Ended(DeliveryEnd::Yielded(Failure::Unknown)),
+        }
     }
 
     fn end(&mut self, end: DeliveryEnd) -> DeliveryStep {

@@ -12,7 +12,7 @@ use super::transact::{Transact, TransactStep};
 use super::{About, DueHint, Io, LocalTime, Reply};
 use crate::atoms::{AtomVisitor, Fence, OwnerId, VisitAtoms};
 use crate::plan::{Command, Env, Subject, TidyPointer};
-use crate::record::{Destination, DueRow, Record};
+use crate::record::{Destination, DueRow, Record, look_again_at};
 
 /// A due pointer to look behind.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -20,8 +20,20 @@ struct Found {
     key: Key,
     version: Version,
     destination: Arc<str>,
-    /// Until when the destination is paced, if it is.
-    paced_until: Option<StoreTime>,
+    /// When to look again, if its work is kept back now.
+    look_again_at: Option<StoreTime>,
+    /// How many deliveries to it may be under way.
+    share: usize,
+}
+
+/// What the worker has under way.
+pub(super) struct Load<'w> {
+    /// How many deliveries it can begin.
+    pub(super) capacity: usize,
+    /// Whether it is at this delivery already.
+    pub(super) busy: &'w dyn Fn(&DueHint) -> bool,
+    /// How many deliveries to a destination it has under way.
+    pub(super) under_way: &'w dyn Fn(&str) -> usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -46,6 +58,8 @@ pub(super) struct Discovery {
     due_rows: KeyRange,
     found_due: u64,
     unproved: bool,
+    /// Destinations whose share was taken when their turn came.
+    crowded: Vec<Arc<str>>,
     next_at: Option<StoreTime>,
     at: StoreTime,
 }
@@ -93,6 +107,7 @@ impl Discovery {
             found: VecDeque::new(),
             found_due: 0,
             unproved: false,
+            crowded: Vec::new(),
             next_at: None,
             at: StoreTime::default(),
         };
@@ -121,14 +136,7 @@ impl Discovery {
         DiscoveryStep::Do(Io::Scan { range: self.pointers.clone(), limit: POINTERS_AT_ONCE })
     }
 
-    pub(super) fn step(
-        &mut self,
-        env: &Env,
-        reply: Reply,
-        capacity: usize,
-        busy: &dyn Fn(&DueHint) -> bool,
-        local: LocalTime,
-    ) -> DiscoveryStep {
+    pub(super) fn step(&mut self, env: &Env, reply: Reply, load: &Load<'_>, local: LocalTime) -> DiscoveryStep {
         if let Reply::Page { at, .. } = &reply {
             self.at = *at;
         }
@@ -138,14 +146,12 @@ impl Discovery {
                 self.on_pointers(env, page.entries, at)
             }
             (State::ReadDestinations, Reply::Snapshot { result: Ok(records), at }) => {
-                self.on_destinations(env, &records, at, capacity, local)
+                self.on_destinations(env, &records, at, load, local)
             }
-            (State::ScanDue, Reply::Page { result: Ok(page), at, entropy }) => {
-                self.on_due(env, page, at, entropy, capacity, busy, local)
-            }
+            (State::ScanDue, Reply::Page { result: Ok(page), at, entropy }) => self.on_due(env, page, at, entropy, load, local),
             (State::Tidy(transact), reply) => {
                 let step = transact.step(env, reply, local);
-                self.follow_tidy(env, step, capacity, local)
+                self.follow_tidy(env, step, load, local)
             }
             (_, Reply::Page { result: Err(error), .. } | Reply::Snapshot { result: Err(error), .. }) => self.interrupted(&error),
             (state, reply) => {
@@ -184,7 +190,8 @@ impl Discovery {
                 self.pointers_next = None;
                 break;
             }
-            self.found.push_back(Found { key, version: record.version, destination: pointer.destination, paced_until: None });
+            let (version, destination) = (record.version, pointer.destination);
+            self.found.push_back(Found { key, version, destination, look_again_at: None, share: 0 });
         }
         if self.found.is_empty() {
             return self.next_pointers(env);
@@ -213,14 +220,16 @@ impl Discovery {
         env: &Env,
         records: &[Option<Versioned>],
         at: StoreTime,
-        capacity: usize,
+        load: &Load<'_>,
         local: LocalTime,
     ) -> DiscoveryStep {
         for (found, record) in self.found.iter_mut().zip(records) {
-            let destination = record.as_ref().and_then(|record| Destination::decode(&record.value).ok());
-            found.paced_until = destination.map(|destination| destination.paced_until).filter(|until| *until > at);
+            let known = record.as_ref().and_then(|record| Destination::decode(&record.value).ok()).unwrap_or_default();
+            let block = known.block_at(at, &env.config);
+            found.look_again_at = block.map(|(_, until)| look_again_at(&found.destination, until, &env.config));
+            found.share = known.share_at(at, &env.config);
         }
-        self.scan_next_due(env, capacity, local)
+        self.scan_next_due(env, load, local)
     }
 
     fn tidy(
@@ -228,45 +237,58 @@ impl Discovery {
         env: &Env,
         found: Found,
         next_vest_at: Option<StoreTime>,
-        capacity: usize,
+        load: &Load<'_>,
         local: LocalTime,
     ) -> DiscoveryStep {
-        let Found { key, version, destination, paced_until: _ } = found;
+        let Found { key, version, destination, .. } = found;
         let command = TidyPointer { key, version, destination, next_vest_at };
         let (transact, step) = Transact::begin(env, Command::TidyPointer(command), Fence::default(), local);
         self.state = State::Tidy(Box::new(transact));
-        self.follow_tidy(env, step, capacity, local)
+        self.follow_tidy(env, step, load, local)
     }
 
-    fn follow_tidy(&mut self, env: &Env, step: TransactStep, capacity: usize, local: LocalTime) -> DiscoveryStep {
+    fn follow_tidy(&mut self, env: &Env, step: TransactStep, load: &Load<'_>, local: LocalTime) -> DiscoveryStep {
         match step {
             TransactStep::Do(io) => DiscoveryStep::Do(io),
             // Whether the pointer moved or a producer was faster does not matter: it is a pointer.
-            TransactStep::Done(_) => self.scan_next_due(env, capacity, local),
+            TransactStep::Done(_) => self.scan_next_due(env, load, local),
         }
     }
 
     /// Goes on when deliveries have ended.
-    pub(super) fn resume(&mut self, env: &Env, capacity: usize, local: LocalTime) -> DiscoveryStep {
-        self.scan_next_due(env, capacity, local)
+    pub(super) fn resume(&mut self, env: &Env, load: &Load<'_>, local: LocalTime) -> DiscoveryStep {
+        self.scan_next_due(env, load, local)
     }
 
-    fn scan_next_due(&mut self, env: &Env, capacity: usize, local: LocalTime) -> DiscoveryStep {
-        let Some(found) = self.found.front() else { return self.next_pointers(env) };
-        if let Some(until) = found.paced_until
-            && let Some(found) = self.found.pop_front()
-        {
-            // A paced destination: one pointer moves, its entries stay where they are.
-            self.note_next(until);
-            return self.tidy(env, found, Some(until), capacity, local);
+    fn scan_next_due(&mut self, env: &Env, load: &Load<'_>, local: LocalTime) -> DiscoveryStep {
+        while let Some(found) = self.found.pop_front() {
+            if let Some(until) = found.look_again_at {
+                // A destination whose work is kept back: one pointer moves, its entries stay where they are.
+                self.note_next(until);
+                return self.tidy(env, found, Some(until), load, local);
+            }
+            let is_crowded = (load.under_way)(&found.destination) >= found.share;
+            if load.capacity > 0 && is_crowded {
+                // The others' turn comes at once, its own when a delivery of its has ended.
+                self.unproved = true;
+                self.crowded.push(found.destination);
+                continue;
+            }
+            let due_rows = env.keys.due_rows(&found.destination);
+            self.found.push_front(found);
+            if load.capacity == 0 {
+                self.state = State::Full;
+                return DiscoveryStep::Deliver(Vec::new());
+            }
+            self.due_rows = due_rows;
+            return self.scan_due(env);
         }
-        let Some(found) = self.found.front() else { return self.next_pointers(env) };
-        if capacity == 0 {
-            self.state = State::Full;
-            return DiscoveryStep::Deliver(Vec::new());
-        }
-        self.due_rows = env.keys.due_rows(&found.destination);
-        self.scan_due(env)
+        self.next_pointers(env)
+    }
+
+    /// Takes the destinations that were passed over since this was asked last.
+    pub(super) fn take_crowded(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.crowded)
     }
 
     fn scan_due(&mut self, env: &Env) -> DiscoveryStep {
@@ -274,15 +296,13 @@ impl Discovery {
         DiscoveryStep::Do(Io::Scan { range: self.due_rows.clone(), limit: env.config.window })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the reply's parts and the worker's state, used once")]
     fn on_due(
         &mut self,
         env: &Env,
         page: restante_kv::Page,
         at: StoreTime,
         entropy: u64,
-        capacity: usize,
-        busy: &dyn Fn(&DueHint) -> bool,
+        load: &Load<'_>,
         local: LocalTime,
     ) -> DiscoveryStep {
         let Some(found) = self.found.front().cloned() else { return self.next_pointers(env) };
@@ -309,19 +329,23 @@ impl Discovery {
                 }
                 _ => {
                     self.found.pop_front();
-                    self.tidy(env, found, next_vest_at, capacity, local)
+                    self.tidy(env, found, next_vest_at, load, local)
                 }
             };
         }
         self.found_due += due.len() as u64;
         self.unproved = true;
         self.found.pop_front();
-        due.retain(|hint| !busy(hint));
+        due.retain(|hint| !(load.busy)(hint));
         if !due.is_empty() {
             // From a window at random, so that workers do not all reach for the same row.
             let first = (entropy % due.len() as u64) as usize;
             due.rotate_left(first);
-            due.truncate(capacity);
+            let room = found.share.saturating_sub((load.under_way)(&found.destination));
+            if room < due.len().min(load.capacity) {
+                self.crowded.push(found.destination);
+            }
+            due.truncate(load.capacity.min(room));
         }
         self.state = State::Full;
         DiscoveryStep::Deliver(due)

@@ -14,10 +14,13 @@ use super::{About, Io, LocalTime, Reply};
 use crate::atoms::{EntryId, Fence, Position, SendId};
 use crate::effect::Effect;
 use crate::keys::Kind;
-use crate::plan::{Command, Env, Prune, Recount, Rejection, RepairIndex, RepairLane, RepairQueue, Stop, Subject, View};
+use crate::plan::{
+    Command, Env, HoldNotice, Prune, Recount, Rejection, RepairIndex, RepairLane, RepairQueue, SetHold, Stop, Subject, View,
+};
 use crate::record::{
-    Body, Class, Counters, DeadIntent, DeadLetter, Destination, DueRow, Entry, Intake, Intent, IntentSlot, Lane, LaneSlot, Lease,
-    Marker, Member, OrderKeyQueue, PayloadChunk, Pointer, Quarantined, RecipientChunk, Record, Stage, SweepState, Unreadable,
+    Body, Circuit, Class, Counters, DeadIntent, DeadLetter, Destination, DueRow, Entry, Intake, Intent, IntentSlot, Lane,
+    LaneSlot, Lease, Marker, Member, OrderKeyQueue, PayloadChunk, Pointer, Quarantined, RecipientChunk, Record, Stage,
+    SweepState, Unreadable,
 };
 
 /// Something that must not be.
@@ -112,6 +115,20 @@ pub enum Finding {
     StrayRecipients {
         /// The send.
         send: SendId,
+    },
+    /// Hold intervals that overlap, or are not in order: a time would be counted twice.
+    #[error("the holds of {destination} are not canonical: time under them would be miscounted")]
+    HoldsNotCanonical {
+        /// The destination.
+        destination: Arc<str>,
+    },
+    /// A circuit that counts more failures than open it, or that is forgotten before its probe ends.
+    #[error(
+        "the circuit breaker of {destination} is out of its bounds: breaker_failures or lease_ms was lowered, or it is damaged"
+    )]
+    BreakerOutOfBounds {
+        /// The destination.
+        destination: Arc<str>,
     },
     /// Depth is not what is there.
     #[error("the counters say {recorded}, counted were {counted}")]
@@ -329,7 +346,12 @@ impl Doctor {
             Kind::Stage => Stage::decode(value).map(drop),
             Kind::PayloadChunk => PayloadChunk::decode(value).map(drop),
             Kind::Pointer => Pointer::decode(value).map(drop),
-            Kind::Destination => Destination::decode(value).map(drop),
+            Kind::Destination => {
+                let known = Destination::decode(value)?;
+                let Ok(destination) = env.keys.read_destination(key) else { return broken };
+                self.examine_destination(env, &destination, &known);
+                Ok(())
+            }
             Kind::Counters => Counters::decode(value).map(drop),
             Kind::SweepState => SweepState::decode(value).map(drop),
             Kind::DeadLetter => DeadLetter::decode(value).map(drop),
@@ -389,12 +411,31 @@ impl Doctor {
                 Ok(())
             }
             Kind::Entry => {
-                self.counted.entries += 1;
-                self.counted.leased += i64::from(Class::of(value) == Some(Class::Leased));
+                self.counted = self.counted.plus(Class::counted_of(value));
                 let Ok(id) = env.keys.read_entry(kind, key) else { return broken };
                 let entry = Entry::decode(value)?;
                 self.examine_entry(env, id, &entry, (key.clone(), record.version), at);
                 Ok(())
+            }
+        }
+    }
+
+    fn examine_destination(&mut self, env: &Env, destination: &Arc<str>, known: &Destination) {
+        let too_many = known.holds.len() > Destination::HOLDS_MAX;
+        if known.canonical_holds() != known.holds || too_many {
+            // A notice that ends no hold leaves them canonical.
+            let notice = HoldNotice::Release { from: Some(StoreTime::MAX) };
+            let repair = Command::SetHold(SetHold { destination: destination.clone(), notice });
+            self.found(Finding::HoldsNotCanonical { destination: destination.clone() }, Some(repair));
+        }
+        if let Some(breaker) = &known.breaker {
+            let counted = match &breaker.circuit {
+                Circuit::Counting(failures) => failures.len(),
+                Circuit::Open { .. } | Circuit::HalfOpen(_) => 0,
+            };
+            let outlived = matches!(&breaker.circuit, Circuit::HalfOpen(probe) if probe.expires_at > breaker.expires_at);
+            if counted > env.config.breaker_failures || outlived {
+                self.found(Finding::BreakerOutOfBounds { destination: destination.clone() }, None);
             }
         }
     }

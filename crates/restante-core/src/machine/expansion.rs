@@ -1,5 +1,7 @@
 //! The expansion of one intent under one claim: claim, recipients, a look at what stands in the way, chunk after chunk.
 
+use std::sync::Arc;
+
 use restante_core_derive::VisitAtoms;
 use restante_kv::{Key, KeyRange, StoreError, Versioned};
 
@@ -102,6 +104,10 @@ impl Expansion {
     }
 
     /// Whether its claim was ever known to be committed.
+    pub(super) fn destination(&self) -> &Arc<str> {
+        &self.due.key.destination
+    }
+
     pub(super) fn was_claimed(&self) -> bool {
         self.intent.is_some()
     }

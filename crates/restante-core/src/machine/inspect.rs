@@ -8,7 +8,10 @@ use restante_kv::{Key, KeyRange, Page, StoreTime, Versioned};
 use crate::atoms::{EntryId, Fence, SendId};
 use crate::keys::Kind;
 use crate::plan::Env;
-use crate::record::{Entry, Intent, LaneRef, Lease, QuarantineReason, Quarantined, Record, Unreadable, WaitReason};
+use crate::record::{
+    Block, Circuit, CircuitState, Destination, Entry, HoldInterval, Intent, LaneRef, Lease, QuarantineReason, Quarantined,
+    Record, Unreadable, WaitReason,
+};
 
 /// What may be shown of an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -17,6 +20,8 @@ pub struct InspectRow {
     pub id: EntryId,
     /// Where it goes.
     pub inbox: Arc<str>,
+    /// Its destination: what is known of that stands in [`DestinationPage`].
+    pub destination: Arc<str>,
     /// When the backlog took ownership.
     pub origin: StoreTime,
     /// When it is given up.
@@ -71,9 +76,10 @@ pub fn inspect_page(env: &Env, page: &Page) -> InspectPage {
 fn row_of(env: &Env, id: EntryId, entry: Entry) -> InspectRow {
     InspectRow {
         id,
+        retention_end_at: entry.ends_at(env.config.max_retention_ms),
         inbox: entry.inbox,
+        destination: entry.destination,
         origin: entry.origin,
-        retention_end_at: entry.origin.plus_ms(env.config.max_retention_ms),
         vest_at: entry.vest_at,
         failure_count: entry.failure_count,
         fence: entry.fence,
@@ -206,4 +212,71 @@ pub fn quarantine_page(env: &Env, page: &Page) -> QuarantinePage {
         Some(QuarantineRow { id, reason, expires_at, bytes, readable, intent })
     };
     QuarantinePage { rows: page.entries.iter().filter_map(row).collect(), next: page.next.clone() }
+}
+
+/// What may be shown of a destination of which something is known.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct DestinationRow {
+    /// Scheme, host and non-default port.
+    pub destination: Arc<str>,
+    /// Why nothing is posted there now, and until when as far as it is known; `None` if nothing keeps its work back.
+    pub blocked: Option<(Block, StoreTime)>,
+    /// When the hold that lasts now ends, and whether that is a guess.
+    pub held: Option<HoldInterval>,
+    /// How its circuit stands.
+    pub circuit: CircuitState,
+    /// Since when its circuit has not been closed; while it counts, since when.
+    pub circuit_since: Option<StoreTime>,
+    /// Failures that count while it is closed.
+    pub failure_count: usize,
+}
+
+/// One page of destinations of which something is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DestinationPage {
+    /// In the order of their names.
+    pub rows: Vec<DestinationRow>,
+    /// Destinations whose record is another version's, or damaged.
+    pub unreadable: Vec<(Arc<str>, Unreadable)>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<Key>,
+}
+
+/// The range to scan, from `next` of an earlier page or from the beginning.
+pub fn destination_range(env: &Env, next: Option<Key>) -> KeyRange {
+    let all = env.keys.all(Kind::Destination);
+    match next {
+        Some(start) if all.contains(&start) => KeyRange { start, ..all },
+        _ => all,
+    }
+}
+
+/// What a page that was scanned at `at` shows.
+pub fn destination_page(env: &Env, page: &Page, at: StoreTime) -> DestinationPage {
+    let mut shown = DestinationPage { rows: Vec::new(), unreadable: Vec::new(), next: page.next.clone() };
+    for (key, record) in &page.entries {
+        let Ok(destination) = env.keys.read_destination(key) else { continue };
+        match Destination::decode(&record.value) {
+            Ok(known) => shown.rows.push(row_of_destination(env, destination, &known, at)),
+            Err(why) => shown.unreadable.push((destination, why)),
+        }
+    }
+    shown
+}
+
+/// What may be shown of a destination at `at`; also beside an entry that goes there.
+pub fn row_of_destination(env: &Env, destination: Arc<str>, known: &Destination, at: StoreTime) -> DestinationRow {
+    let breaker = known.breaker_at(at);
+    DestinationRow {
+        destination,
+        // A held destination is looked at again before its hold ends; what is shown is the hold's end.
+        blocked: known.block_at(at, &env.config).map(|(block, until)| (block, known.held_until(at).unwrap_or(until))),
+        held: known.holds.iter().find(|hold| hold.from <= at && at < hold.until).copied(),
+        circuit: known.circuit_at(at),
+        circuit_since: breaker.map(|breaker| breaker.since),
+        failure_count: breaker.map_or(0, |breaker| match &breaker.circuit {
+            Circuit::Counting(failures) => failures.len(),
+            Circuit::Open { .. } | Circuit::HalfOpen(_) => 0,
+        }),
+    }
 }

@@ -1,5 +1,7 @@
 //! What a worker claims through a due row: a delivery, or an intent to expand.
 
+use std::sync::Arc;
+
 use restante_core_derive::VisitAtoms;
 
 use super::delivery::{Delivery, DeliveryEnd, DeliveryStep};
@@ -61,6 +63,14 @@ impl Job {
         match self {
             Self::Delivery(delivery) => delivery.id(),
             Self::Expansion(expansion) => expansion.id(),
+        }
+    }
+
+    /// Whose share of the worker it takes.
+    pub(super) fn destination(&self) -> &Arc<str> {
+        match self {
+            Self::Delivery(delivery) => delivery.destination(),
+            Self::Expansion(expansion) => expansion.destination(),
         }
     }
 

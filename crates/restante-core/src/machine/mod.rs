@@ -21,13 +21,14 @@ mod sweep;
 mod transact;
 mod worker;
 
-pub use classify::{NotSent, PostResult, classify};
+pub use classify::{NotSent, PostResult, classify, reach};
 pub use delivery::DeliveryEnd;
 pub use doctor::{Diagnosis, Doctor, DoctorReport, DoctorStep, Finding};
 pub use expansion::ExpansionEnd;
 pub use inspect::{
-    InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow, inspect_page, inspect_range, intent_page,
-    intent_range, quarantine_page, quarantine_range,
+    DestinationPage, DestinationRow, InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow,
+    destination_page, destination_range, inspect_page, inspect_range, intent_page, intent_range, quarantine_page,
+    quarantine_range, row_of_destination,
 };
 pub use sending::{FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};

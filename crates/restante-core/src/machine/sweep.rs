@@ -14,11 +14,11 @@ use crate::effect::Effect;
 use crate::keys::EXPANSIONS;
 use crate::keys::Kind;
 use crate::plan::{
-    BeginSweep, Command, DropQuarantined, Env, FinishSweep, Prune, Quarantine, Rejection, RepairIndex, RepairLane, RepairQueue,
-    Subject,
+    BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Outcome, Prune, Quarantine, Rejection, RepairIndex,
+    RepairLane, RepairQueue, Subject,
 };
 use crate::record::{
-    DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage,
+    Class, DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage,
 };
 
 /// Ranges in the order they are swept: of one kind of records, or of two whose keys are neighbours.
@@ -204,9 +204,13 @@ impl Sweep {
                 let repaired = self.repaired;
                 self.end(SweepEnd::Completed { repaired })
             }
-            (State::Repairing(transact), Ok((_, new_effects))) => {
+            (State::Repairing(transact), Ok((outcome, new_effects))) => {
                 self.repaired += 1;
                 effects.extend(new_effects);
+                // What waited behind it in its lane is often over as well, and may have been read before.
+                if let Outcome::Expired { next: Some(id) } = outcome {
+                    self.jobs.push_front(Job::Run(Command::Expire(Expire { id, slot: self.slot })));
+                }
                 // A lane moves on by one place a commit; the next head may be gone too.
                 if let Command::RepairLane(_) | Command::RepairQueue(_) = transact.command() {
                     self.jobs.push_front(Job::Run(transact.command().clone()));
@@ -251,7 +255,7 @@ impl Sweep {
         let version = record.version;
         let prune_if = |over: bool| over.then_some(Job::Run(Command::Prune(Prune { key: key.clone(), version, chunk_of: None })));
         match env.keys.kind_of(&key)? {
-            Kind::Entry => self.job_for_entry(env, env.keys.read_entry(Kind::Entry, &key).ok()?, record),
+            Kind::Entry => self.job_for_entry(env, env.keys.read_entry(Kind::Entry, &key).ok()?, record, at),
             Kind::Lane => {
                 let (order_key, destination) = env.keys.read_lane(&key).ok()?;
                 let lane = Lane::decode(&record.value).ok()?;
@@ -277,7 +281,7 @@ impl Sweep {
             }
             Kind::Marker => prune_if(Marker::decode(&record.value).is_ok_and(|marker| marker.expires_at <= at)),
             // Hosts are named by others: what is known of one must not stay for ever.
-            Kind::Destination => prune_if(Destination::decode(&record.value).is_ok_and(|known| known.paced_until <= at)),
+            Kind::Destination => prune_if(Destination::decode(&record.value).is_ok_and(|known| known.is_over(at, &env.config))),
             Kind::DeadLetter => prune_if(DeadLetter::decode(&record.value).is_ok_and(|letter| letter.expires_at <= at)),
             Kind::Quarantined => {
                 let over = Quarantined::decode(&record.value).is_ok_and(|record| record.expires_at <= at);
@@ -288,8 +292,10 @@ impl Sweep {
         }
     }
 
-    fn job_for_entry(&self, env: &Env, id: EntryId, record: &Versioned) -> Option<Job> {
+    fn job_for_entry(&self, env: &Env, id: EntryId, record: &Versioned, at: StoreTime) -> Option<Job> {
         match Entry::decode(&record.value) {
+            // Nobody claims what is held or paced; one that waits in a lane may be its head by the time its turn comes.
+            Ok(entry) if self.may_be_over(env, &entry, at) => Some(Job::Run(Command::Expire(Expire { id, slot: self.slot }))),
             Ok(entry) if entry.active => {
                 let due = env.keys.due(&entry.destination, entry.vest_at, id);
                 let pointer = env.keys.pointer(&entry.destination, entry.vest_at);
@@ -311,6 +317,12 @@ impl Sweep {
             Ok(_) => None,
             Err(_) => Some(Job::Run(Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))),
         }
+    }
+
+    fn may_be_over(&self, env: &Env, entry: &Entry, at: StoreTime) -> bool {
+        let is_expired = entry.ends_at(env.config.max_retention_ms) <= at;
+        let is_long_held = entry.class() == Class::CircuitHeld && at.since_ms(entry.origin) >= env.config.circuit_held_max_ms;
+        is_expired || is_long_held
     }
 
     fn next_job(&mut self, env: &Env, local: LocalTime) -> SweepStep {

@@ -1,14 +1,14 @@
 //! One lease owner at work: discovery, deliveries and the sweep, each a task of its own.
 
 use restante_core_derive::VisitAtoms;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use restante_kv::StoreTime;
 use serde::{Deserialize, Serialize};
 
 use super::delivery::DeliveryEnd;
-use super::discovery::{Discovery, DiscoveryStep, PassEnd};
+use super::discovery::{Discovery, DiscoveryStep, Load, PassEnd};
 use super::expansion::ExpansionEnd;
 use super::job::{Job, JobEnd, JobStep};
 use super::sweep::{Sweep, SweepEnd, SweepStep};
@@ -108,6 +108,8 @@ pub struct Worker {
     finding: Finding,
     sweep: Option<Box<Sweep>>,
     deliveries: BTreeMap<TaskId, Job>,
+    /// Destinations whose share was taken when their turn came: the end of a delivery to one is a reason to look again.
+    crowded: BTreeSet<Arc<str>>,
     processed: u64,
     handed_out: u64,
     fruitless_passes: u32,
@@ -131,6 +133,7 @@ impl Worker {
             finding: Finding::Passing(Box::new(discovery)),
             sweep: None,
             deliveries: BTreeMap::new(),
+            crowded: BTreeSet::new(),
             processed: 0,
             handed_out: 0,
             fruitless_passes: 0,
@@ -238,10 +241,9 @@ impl Worker {
     fn on_discovery(&mut self, reply: Reply, out: &mut WorkerStep, local: LocalTime) {
         let capacity = self.capacity();
         let deliveries = &self.deliveries;
-        let busy = |hint: &DueHint| deliveries.values().any(|delivery| delivery.id() == hint.key.entry);
         match &mut self.finding {
             Finding::Passing(discovery) => {
-                let step = discovery.step(&self.env, reply, capacity, &busy, local);
+                let step = with_load(capacity, deliveries, |load| discovery.step(&self.env, reply, load, local));
                 self.follow_discovery(step, out, local);
             }
             Finding::Idle => self.begin_pass(out, local),
@@ -255,10 +257,14 @@ impl Worker {
         self.handed_out = 0;
         self.progressed = false;
         self.woken = false;
+        self.crowded.clear();
         self.follow_discovery(step, out, local);
     }
 
     fn follow_discovery(&mut self, step: DiscoveryStep, out: &mut WorkerStep, local: LocalTime) {
+        if let Finding::Passing(discovery) = &mut self.finding {
+            self.crowded.extend(discovery.take_crowded());
+        }
         match step {
             DiscoveryStep::Do(io) => {
                 if let Finding::Passing(discovery) = &self.finding {
@@ -288,7 +294,7 @@ impl Worker {
             let end = discovery.so_far();
             self.sweep_and_report(end, true, out, local);
         } else if capacity > 0 {
-            let step = discovery.resume(&self.env, capacity, local);
+            let step = with_load(capacity, &self.deliveries, |load| discovery.resume(&self.env, load, local));
             self.follow_discovery(step, out, local);
         }
     }
@@ -396,6 +402,19 @@ impl Worker {
 
     // Deliveries.
 
+    /// A delivery has ended: if its destination's share was taken when its turn came, there is room for the next one now.
+    fn look_again_at_crowded(&mut self, destination: &Arc<str>, out: &mut WorkerStep) {
+        if !self.crowded.remove(destination) {
+            return;
+        }
+        match self.finding {
+            Finding::Passing(_) => self.woken = true,
+            // The wait between two passes ends by a signal only; one of its own is one like any other, and may be lost as well.
+            Finding::Idle => out.effects.push(Effect::Wake { destination: destination.clone() }),
+            Finding::Draining(_) | Finding::Proving { .. } => {}
+        }
+    }
+
     fn begin_delivery(&mut self, hint: DueHint, out: &mut WorkerStep, local: LocalTime) {
         let task = self.free_task();
         self.handed_out += 1;
@@ -413,6 +432,7 @@ impl Worker {
             }
             JobStep::Ended(end) => {
                 if let Some(delivery) = self.deliveries.remove(&task) {
+                    self.look_again_at_crowded(delivery.destination(), out);
                     if !end.is_fruitless(delivery.was_claimed()) {
                         self.processed += 1;
                         self.progressed = true;
@@ -427,6 +447,13 @@ impl Worker {
             }
         }
     }
+}
+
+/// Tells discovery what the worker has under way.
+fn with_load<T>(capacity: usize, deliveries: &BTreeMap<TaskId, Job>, ask: impl FnOnce(&Load<'_>) -> T) -> T {
+    let busy = |hint: &DueHint| deliveries.values().any(|delivery| delivery.id() == hint.key.entry);
+    let under_way = |to: &str| deliveries.values().filter(|delivery| **delivery.destination() == *to).count();
+    ask(&Load { capacity, busy: &busy, under_way: &under_way })
 }
 
 impl VisitAtoms for Worker {

@@ -82,6 +82,11 @@ pub(crate) fn check_recipients(recipients: &[Recipient]) -> Result<(), Rejection
     Ok(())
 }
 
+/// Whether a name can be a destination's.
+pub(super) fn is_destination(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && !grows_in_a_key(name)
+}
+
 /// Takes ownership of a send: marker, entries, lanes and index rows in one transaction.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Accept {

@@ -5,7 +5,7 @@ use restante_kv::{Key, StoreTime};
 
 use super::{Outcome, Planner, Rejection, Stop};
 use crate::atoms::{EntryId, Fence, OwnerId};
-use crate::record::{Counters, Entry, Lease};
+use crate::record::{Entry, Lease};
 
 /// Takes a lease on a due entry under the next fencing token.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -49,9 +49,7 @@ impl Claim {
         }
         let mut after = Entry { fence: before.fence.next(), ..before.clone() };
         lease_until(p, &key, self.id, &before, &mut after, self.owner);
-        if before.lease.is_none() {
-            p.count(self.slot, Counters { leased: 1, ..Counters::default() });
-        }
+        p.recount(self.slot, before.class(), after.class());
         Ok(Outcome::Claimed(Box::new(Claimed { entry: after })))
     }
 }

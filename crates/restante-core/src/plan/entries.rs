@@ -90,6 +90,7 @@ pub(super) fn put_entry(
         active,
         wait: if active { WaitReason::New } else { WaitReason::Lane },
         wake_gen: 0,
+        deadline: recipient.deadline,
     };
     p.put(p.env.keys.entry(id), &entry, guard.clone());
     if matches!(like.body, Body::Staged { .. }) {

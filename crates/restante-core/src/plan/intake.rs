@@ -46,9 +46,20 @@ pub struct DepthReport {
     pub intents: i64,
     /// Their recipients that are not deliveries yet, those of quarantined ones included.
     pub pending_recipients: i64,
+    /// Deliveries that a gate found held, and no claim took since. Others may wait for the same destination: inspection shows its
+    /// hold beside them.
+    pub held: i64,
+    /// Deliveries that a gate found before a circuit that was not closed, and no claim took since.
+    pub circuit_held: i64,
 }
 
 impl DepthReport {
+    /// From the sum of the counters.
+    pub const fn new(sum: Counters, intake_open: bool) -> Self {
+        let Counters { entries, leased, quarantined, intents, pending_recipients, held, circuit_held } = sum;
+        Self { entries, leased, quarantined, intake_open, intents, pending_recipients, held, circuit_held }
+    }
+
     /// Whether intake is closed and nothing is left to expand or deliver. Quarantined records are reported beside it, not counted.
     pub const fn is_drained(&self) -> bool {
         !self.intake_open && self.intents == 0 && self.entries == 0
@@ -66,7 +77,6 @@ impl Depth {
         for slot in slots {
             sum = sum.plus(p.snapshot(&slot)?.unwrap_or_default());
         }
-        let Counters { entries, leased, quarantined, intents, pending_recipients } = sum;
-        Ok(Outcome::Depth(DepthReport { entries, leased, quarantined, intake_open, intents, pending_recipients }))
+        Ok(Outcome::Depth(DepthReport::new(sum, intake_open)))
     }
 }

@@ -7,29 +7,30 @@ use crate::atoms::EntryId;
 use crate::effect::Effect;
 use crate::record::{DueRow, Entry, Lane, LaneRef, LaneSlot, Pointer, Record, WaitReason};
 
-/// Moves the lane on if `id` is its head; does nothing if it is not.
+/// Moves the lane on if `id` is its head, and returns the new one; does nothing if it is not.
 ///
 /// A lane or a place that cannot be read stays as it is, under a head that is gone, for the lane repair of a version that can
 /// read it. Refusing to settle instead would deliver the head again with every lease.
-pub(super) fn release(p: &mut Planner<'_>, at: &LaneRef, destination: &str, id: EntryId) -> Result<(), Stop> {
+pub(super) fn release(p: &mut Planner<'_>, at: &LaneRef, destination: &str, id: EntryId) -> Result<Option<EntryId>, Stop> {
     let lane_key = p.env.keys.lane(&at.order_key, destination);
     let next_position = at.position.next();
     let slot_key = p.env.keys.lane_slot(&at.order_key, destination, next_position);
     p.need(&[lane_key.clone(), slot_key.clone()])?;
-    let Some(lane) = readable(p.guard::<Lane>(&lane_key))? else { return Ok(()) };
+    let Some(lane) = readable(p.guard::<Lane>(&lane_key))? else { return Ok(None) };
     if lane.head_entry != id || lane.head != at.position {
-        return Ok(());
+        return Ok(None);
     }
     if next_position == lane.next {
         p.delete(lane_key, Guard::Checked);
-        return Ok(());
+        return Ok(None);
     }
     // Every writer of a place checks and writes the lane: the place needs no check of its own.
-    let Some(slot) = readable(p.under::<LaneSlot>(&slot_key, &lane_key))? else { return Ok(()) };
+    let Some(slot) = readable(p.under::<LaneSlot>(&slot_key, &lane_key))? else { return Ok(None) };
     let under_lane = Guard::Under(lane_key.clone());
     p.delete(slot_key, under_lane.clone());
     p.put(lane_key, &Lane { head: next_position, head_entry: slot.entry, next: lane.next }, Guard::Checked);
-    activate(p, slot.entry, at, destination, under_lane)
+    activate(p, slot.entry, at, destination, under_lane)?;
+    Ok(Some(slot.entry))
 }
 
 fn readable<R>(read: Result<Option<R>, Stop>) -> Result<Option<R>, Stop> {

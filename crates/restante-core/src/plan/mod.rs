@@ -13,10 +13,13 @@
 //! Scans prove nothing and happen outside the planner; what they suggest comes back here to be checked.
 
 mod accept;
+mod circuit;
 mod claim;
 mod entries;
 mod expand;
+mod expire;
 mod gate;
+mod hold;
 mod intake;
 mod lane;
 mod park;
@@ -34,9 +37,12 @@ mod wake;
 
 pub use accept::{Accept, INBOX_BYTES_MAX, NAME_BYTES_MAX, ResolveAccept, SIGNING_BYTES_MAX};
 pub(crate) use accept::{check_recipients, request_digest};
+pub use circuit::{CountAttempt, Reach};
 pub use claim::{Claim, Claimed, Renew};
 pub use expand::{ClaimIntent, DropIntent, Expand, chunk_len};
+pub use expire::Expire;
 pub use gate::{Gate, GateAnswer};
+pub use hold::{HoldNotice, SetHold};
 pub use intake::{Depth, DepthReport, SetIntake};
 pub use park::{Obstacle, ParkIntent};
 pub(crate) use planner::Planner;
@@ -186,6 +192,9 @@ pub enum Command {
     DropIntent(DropIntent),
     ParkIntent(ParkIntent),
     RepairQueue(RepairQueue),
+    SetHold(SetHold),
+    CountAttempt(CountAttempt),
+    Expire(Expire),
 }
 
 /// What a command is about, for traces.
@@ -233,6 +242,9 @@ impl Command {
             Self::DropIntent(_) => "drop-intent",
             Self::ParkIntent(_) => "park-intent",
             Self::RepairQueue(_) => "repair-queue",
+            Self::SetHold(_) => "set-hold",
+            Self::CountAttempt(_) => "count-attempt",
+            Self::Expire(_) => "expire",
         }
     }
 
@@ -260,6 +272,9 @@ impl Command {
             Self::Expand(command) => Subject::Send(command.send),
             Self::DropIntent(command) => Subject::Send(command.send),
             Self::ParkIntent(command) => Subject::Send(command.send),
+            Self::SetHold(command) => Subject::Destination(command.destination.clone()),
+            Self::CountAttempt(command) => Subject::Entry(command.id),
+            Self::Expire(command) => Subject::Entry(command.id),
             Self::RepairQueue(_)
             | Self::Recount(_)
             | Self::Prune(_)
@@ -308,6 +323,9 @@ impl Command {
             Self::DropIntent(command) => command.plan(&mut planner),
             Self::ParkIntent(command) => command.plan(&mut planner),
             Self::RepairQueue(command) => command.plan(&mut planner),
+            Self::SetHold(command) => command.plan(&mut planner),
+            Self::CountAttempt(command) => command.plan(&mut planner),
+            Self::Expire(command) => command.plan(&mut planner),
         }?;
         planner.finish(outcome)
     }
@@ -347,6 +365,11 @@ pub enum Outcome {
     },
     /// Depth at one snapshot.
     Depth(DepthReport),
+    /// An entry whose time was over is gone.
+    Expired {
+        /// The new head of its lane, which may be over as well.
+        next: Option<EntryId>,
+    },
     /// Done; there is nothing more to say.
     Done,
     /// A claim of an intent succeeded; its `fence` and `lease` are the claim's.

@@ -5,7 +5,7 @@ use restante_kv::{Check, Expect, Guard, Key, Mutation, StoreTime, Txn, Version, 
 use super::{Env, Outcome, Plan, Stop, View};
 use crate::atoms::EntryId;
 use crate::effect::Effect;
-use crate::record::{Counters, DueRow, Entry, Pointer, Record};
+use crate::record::{Class, Counters, DueRow, Entry, Pointer, Record};
 
 /// Predicates that, once true of a key, are true for ever: the only ones a `Planner::peek` may rely on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -139,19 +139,29 @@ impl<'p> Planner<'p> {
     /// Adds to the counters; the change is written to `slot` with the rest.
     pub(crate) fn count(&mut self, slot: u64, delta: Counters) {
         self.counter_slot = slot;
-        self.delta.entries += delta.entries;
-        self.delta.leased += delta.leased;
-        self.delta.quarantined += delta.quarantined;
-        self.delta.intents += delta.intents;
-        self.delta.pending_recipients += delta.pending_recipients;
+        self.delta = self.delta.plus(delta);
+    }
+
+    /// Counts an entry that is now of another class.
+    pub(crate) fn recount(&mut self, slot: u64, before: Class, after: Class) {
+        self.count(slot, after.counted().minus(before.counted()));
     }
 
     /// Puts the due row and the pointer that make `entry` discoverable at its `vest_at`.
     pub(crate) fn put_due(&mut self, id: EntryId, entry: &Entry, guard: Guard) {
-        let keys = &self.env.keys;
-        let due = keys.due(&entry.destination, entry.vest_at, id);
+        self.put_due_row(id, entry, guard);
+        self.put_pointer(&entry.destination, entry.vest_at);
+    }
+
+    /// Puts the due row of an entry that nobody needs to find before the pointer leads to it.
+    pub(crate) fn put_due_row(&mut self, id: EntryId, entry: &Entry, guard: Guard) {
+        let due = self.env.keys.due(&entry.destination, entry.vest_at, id);
         self.put(due, &DueRow { lane: entry.lane.clone() }, guard);
-        self.put(self.env.keys.pointer(&entry.destination, entry.vest_at), &Pointer {}, Guard::Idempotent);
+    }
+
+    /// Puts the pointer by which a destination is looked at from `at` on.
+    pub(crate) fn put_pointer(&mut self, destination: &str, at: StoreTime) {
+        self.put(self.env.keys.pointer(destination, at), &Pointer {}, Guard::Idempotent);
     }
 
     /// Removes the due row that stands for `entry` as it was read.
@@ -174,8 +184,8 @@ impl<'p> Planner<'p> {
     pub(super) fn finish(mut self, outcome: Outcome) -> Result<Plan, Stop> {
         if self.delta != Counters::default() {
             let key = self.env.keys.counters(self.counter_slot);
-            let counters = self.guard::<Counters>(&key)?.unwrap_or_default().plus(self.delta);
-            self.put(key, &counters, Guard::Checked);
+            let counters: Counters = self.guard(&key)?.unwrap_or_default();
+            self.put(key, &counters.plus(self.delta), Guard::Checked);
         }
         debug_assert!(!self.snapshot_only || self.writes.is_empty(), "a plan that writes must guard what it read");
         if self.writes.is_empty() {

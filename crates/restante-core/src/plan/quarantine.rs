@@ -52,8 +52,8 @@ impl Quarantine {
                 lane::release(p, at, &due.destination, self.id)?;
             }
         }
-        let leased = if Class::of(&found.value) == Some(Class::Leased) { -1 } else { 0 };
-        p.count(self.slot, Counters { entries: -1, leased, quarantined: 1, ..Counters::default() });
+        let aside = Counters { quarantined: 1, ..Counters::default() };
+        p.count(self.slot, aside.minus(Class::counted_of(&found.value)));
         Ok(self.announce(p, &record))
     }
 

@@ -8,7 +8,7 @@ use restante_kv::{Guard, Key, StoreTime, Version};
 use super::{Outcome, Planner, Rejection, Stop, lane, queue};
 use crate::atoms::{AtomVisitor, EntryId, VisitAtoms};
 use crate::effect::{Effect, Observation};
-use crate::record::{Destination, DueRow, Entry, Lane, LaneRef, Pointer, Unreadable};
+use crate::record::{Destination, DueRow, Entry, Lane, LaneRef, Pointer, Unreadable, look_again_at};
 
 /// Puts back what makes an entry (or, under its id, an intent) discoverable: its due row, if it is missing, and its pointer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -29,9 +29,10 @@ impl RepairIndex {
         let due = p.env.keys.due(&entry.destination, entry.vest_at, self.id);
         let destination = p.env.keys.destination(&entry.destination);
         p.need(&[due.clone(), destination.clone()])?;
-        // A paced destination's pointer was moved to the end of its pause, past its entries.
-        let paced_until = p.hint::<Destination>(&destination)?.map_or(StoreTime::default(), |known| known.paced_until);
-        let pointer = p.env.keys.pointer(&entry.destination, entry.vest_at.max(paced_until));
+        // The pointer of a destination whose work is kept back was moved to when it is looked at again, past its entries.
+        let block = p.hint::<Destination>(&destination)?.and_then(|known| known.block_at(p.now(), &p.env.config));
+        let look_at = block.map_or(StoreTime::default(), |(_, until)| look_again_at(&entry.destination, until, &p.env.config));
+        let pointer = p.env.keys.pointer(&entry.destination, entry.vest_at.max(look_at));
         p.need(std::slice::from_ref(&pointer))?;
         // The scan that suggested this is older than this snapshot: the entry may have moved on, rows and all.
         if p.version(&due).is_some() && p.version(&pointer).is_some() {

@@ -57,7 +57,7 @@ impl Revive {
         p.put(key, &revived, Guard::Checked);
         p.put_due(self.id, &revived, under);
         p.delete(aside, Guard::Checked);
-        p.count(self.slot, Counters { entries: 1, quarantined: -1, ..Counters::default() });
+        p.count(self.slot, revived.class().counted().minus(Counters { quarantined: 1, ..Counters::default() }));
         p.effect(Effect::Wake { destination: revived.destination });
         Ok(Outcome::Done)
     }
@@ -77,7 +77,7 @@ impl Revive {
         let Some(position) = lane.head.previous() else {
             return Err(Rejection::Invalid("its lane has no place left in front".into()).into());
         };
-        hold_back(p, lane.head_entry)?;
+        hold_back(p, lane.head_entry, self.slot)?;
         let slot = p.env.keys.lane_slot(&at.order_key, destination, lane.head);
         p.put(slot, &LaneSlot { entry: lane.head_entry }, Guard::Under(lane_key.clone()));
         p.put(lane_key, &Lane { head: position, head_entry: self.id, next: lane.next }, Guard::Checked);
@@ -86,7 +86,7 @@ impl Revive {
 }
 
 /// Takes a lane's head its due row and makes it wait. Whoever found it through that row meets a conflict, or an inactive entry.
-fn hold_back(p: &mut Planner<'_>, id: EntryId) -> Result<(), Stop> {
+fn hold_back(p: &mut Planner<'_>, id: EntryId, slot: u64) -> Result<(), Stop> {
     let key = p.env.keys.entry(id);
     // A head that vanished is for the lane repair, and one of another version for its claim to put aside.
     let Some(head) = p.guard::<Entry>(&key)? else { return Ok(()) };
@@ -94,6 +94,8 @@ fn hold_back(p: &mut Planner<'_>, id: EntryId) -> Result<(), Stop> {
         return Err(Rejection::Taken.into());
     }
     p.delete(p.env.keys.due(&head.destination, head.vest_at, id), Guard::Under(key.clone()));
-    p.put(key, &Entry { active: false, wait: WaitReason::Lane, ..head }, Guard::Checked);
+    let waiting = Entry { active: false, wait: WaitReason::Lane, ..head.clone() };
+    p.recount(slot, head.class(), waiting.class());
+    p.put(key, &waiting, Guard::Checked);
     Ok(())
 }

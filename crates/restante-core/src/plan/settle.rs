@@ -7,7 +7,7 @@ use super::claim::held_entry;
 use super::{Outcome, Planner, Rejection, Stable, Stop, lane};
 use crate::atoms::{EntryId, Fence, OwnerId};
 use crate::effect::{Effect, Observation};
-use crate::record::{Body, Counters, DeadLetter, Destination, DropReason, Entry, Unreadable, WaitReason};
+use crate::record::{Block, Body, Counters, DeadLetter, Destination, DropReason, Entry, Unreadable, WaitReason, look_again_at};
 
 /// What an attempt came to, after classification.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -28,6 +28,8 @@ pub enum Verdict {
         /// When it is due again.
         until: StoreTime,
     },
+    /// Park the entry untried, because of this: it stays due, and its destination is looked at again when that may be over.
+    Park(Block),
 }
 
 /// Ends a claim. Needs its fencing token; a lease that expired but was taken by nobody still settles.
@@ -60,6 +62,8 @@ pub enum Settled {
     Retried,
     /// Given back untried.
     Deferred,
+    /// Parked untried: its destination is held, or its circuit is not closed.
+    Parked(Block),
     /// Gone after a settle of unknown outcome: by that settle, or by a later claim's.
     Gone,
 }
@@ -77,7 +81,7 @@ impl Settle {
         let settled = match self.verdict {
             Verdict::Delivered => {
                 p.effect(Effect::Observed(Observation::Delivered { entry: self.id, fence: self.fence }));
-                self.remove(p, &key, &entry)?;
+                remove(p, self.id, self.slot, &key, &entry)?;
                 Settled::Delivered
             }
             Verdict::Drop(reason) => self.give_up(p, &key, &entry, reason)?,
@@ -86,6 +90,10 @@ impl Settle {
                 let due_at = if entry.wake_gen == self.wake_seen { until } else { p.now() };
                 self.give_back(p, &key, &entry, Entry { wait: WaitReason::RateLimited, ..entry.clone() }, due_at);
                 Settled::Deferred
+            }
+            Verdict::Park(block) => {
+                self.park(p, &key, &entry, block)?;
+                Settled::Parked(block)
             }
         };
         Ok(Outcome::Settled(settled))
@@ -96,6 +104,7 @@ impl Settle {
         match p.guard::<Entry>(key)? {
             Some(entry) if entry.fence == self.fence && entry.lease.is_none() => Ok(Some(match self.verdict {
                 Verdict::Defer { .. } => Settled::Deferred,
+                Verdict::Park(block) => Settled::Parked(block),
                 Verdict::Delivered | Verdict::Drop(_) | Verdict::Retry { .. } => Settled::Retried,
             })),
             Some(_) => Ok(None),
@@ -112,33 +121,9 @@ impl Settle {
         }
     }
 
-    /// The entry is terminal: it goes, with its rows, and frees its lane in the same commit.
-    fn remove(&self, p: &mut Planner<'_>, key: &Key, entry: &Entry) -> Result<(), Stop> {
-        let under = Guard::Under(key.clone());
-        p.delete(key.clone(), Guard::Checked);
-        p.delete_due(self.id, entry, under.clone());
-        if matches!(entry.body, Body::Staged { .. }) {
-            p.delete(p.env.keys.member(self.id), under);
-        }
-        if let Some(lane) = &entry.lane {
-            lane::release(p, lane, &entry.destination, self.id)?;
-        }
-        p.count(self.slot, Counters { entries: -1, leased: -1, ..Counters::default() });
-        Ok(())
-    }
-
     fn give_up(&self, p: &mut Planner<'_>, key: &Key, entry: &Entry, reason: DropReason) -> Result<Settled, Stop> {
-        self.remove(p, key, entry)?;
-        let letter = DeadLetter {
-            reason,
-            fence: self.fence,
-            inbox: entry.inbox.clone(),
-            origin: entry.origin,
-            failure_count: entry.failure_count,
-            expires_at: p.now().plus_ms(p.env.config.dead_letter_retention_ms),
-        };
-        p.put(p.env.keys.dead_letter(self.id), &letter, Guard::Under(key.clone()));
-        p.effect(Effect::Observed(Observation::Dropped { entry: self.id, reason }));
+        remove(p, self.id, self.slot, key, entry)?;
+        bury(p, self.id, key, entry, self.fence, reason);
         Ok(Settled::Dropped(reason))
     }
 
@@ -176,25 +161,87 @@ impl Settle {
             Ok(Some(known)) if known.paced_until >= until => {}
             // Another version's record may say more than we can read: it stays.
             Err(Stop::Inconsistent { why: Unreadable::UnknownFormat(_), .. }) => {}
-            // A damaged record only loses an older pause; it is replaced.
-            Ok(_) | Err(Stop::Inconsistent { why: Unreadable::Corrupt, .. }) => {
-                p.put(key, &Destination { paced_until: until }, Guard::Checked)
+            // A damaged record only loses what was known; it is replaced.
+            Ok(known) => p.put(key, &Destination { paced_until: until, ..known.unwrap_or_default() }, Guard::Checked),
+            Err(Stop::Inconsistent { why: Unreadable::Corrupt, .. }) => {
+                p.put(key, &Destination { paced_until: until, ..Destination::default() }, Guard::Checked)
             }
             Err(stop) => return Err(stop),
         }
         Ok(())
     }
 
-    /// Ends the lease and makes the entry due at `due_at`, at the latest when its retention ends, so that its end is seen.
+    /// Ends the lease and leaves the entry due. Nobody looks before the destination's pointer leads there: a release moves that one
+    /// row, not every entry's. A release that came since the gate looked has moved it already; hence the check.
+    fn park(&self, p: &mut Planner<'_>, key: &Key, before: &Entry, block: Block) -> Result<(), Stop> {
+        let wait = match block {
+            Block::Held => WaitReason::Held,
+            Block::Circuit => WaitReason::CircuitHeld,
+            Block::Paced => WaitReason::RateLimited,
+        };
+        let now = p.now();
+        let known = match p.guard::<Destination>(&p.env.keys.destination(&before.destination)) {
+            // What cannot be read any more blocks nothing, or is the gate's to refuse.
+            Err(Stop::Inconsistent { .. }) => None,
+            read => read?,
+        };
+        let config = &p.env.config;
+        let block_now = known.and_then(|known| known.block_at(now, config));
+        // A wake that came during the lease asked for a look at once.
+        let is_woken = before.wake_gen != self.wake_seen;
+        let until = block_now.filter(|_| !is_woken).map(|(_, until)| look_again_at(&before.destination, until, config));
+        let after = Entry { lease: None, vest_at: now, wait, ..before.clone() };
+        let under = Guard::Under(key.clone());
+        p.delete_due(self.id, before, under.clone());
+        p.put(key.clone(), &after, Guard::Checked);
+        p.put_due_row(self.id, &after, under);
+        p.put_pointer(&before.destination, until.unwrap_or(now));
+        p.recount(self.slot, before.class(), after.class());
+        if until.is_none() {
+            p.effect(Effect::Wake { destination: before.destination.clone() });
+        }
+        Ok(())
+    }
+
+    /// Ends the lease and makes the entry due at `due_at`, at the latest when its time is over, so that its end is seen.
     fn give_back(&self, p: &mut Planner<'_>, key: &Key, before: &Entry, after: Entry, due_at: StoreTime) {
-        let retention_end = before.origin.plus_ms(p.env.config.max_retention_ms);
-        let vest_at = due_at.min(retention_end).max(p.now());
-        p.update_entry(key, self.id, before, &Entry { lease: None, vest_at, ..after });
-        p.count(self.slot, Counters { leased: -1, ..Counters::default() });
+        let vest_at = due_at.min(before.ends_at(p.env.config.max_retention_ms)).max(p.now());
+        let after = Entry { lease: None, vest_at, ..after };
+        p.update_entry(key, self.id, before, &after);
+        p.recount(self.slot, before.class(), after.class());
         if vest_at <= p.now() {
             p.effect(Effect::Wake { destination: before.destination.clone() });
         }
     }
+}
+
+/// The entry is terminal: it goes, with its rows, and frees its lane in the same commit. Returns the lane's new head.
+pub(super) fn remove(p: &mut Planner<'_>, id: EntryId, slot: u64, key: &Key, entry: &Entry) -> Result<Option<EntryId>, Stop> {
+    let under = Guard::Under(key.clone());
+    p.delete(key.clone(), Guard::Checked);
+    p.delete_due(id, entry, under.clone());
+    if matches!(entry.body, Body::Staged { .. }) {
+        p.delete(p.env.keys.member(id), under);
+    }
+    p.count(slot, Counters::default().minus(entry.class().counted()));
+    match &entry.lane {
+        Some(lane) => lane::release(p, lane, &entry.destination, id),
+        None => Ok(None),
+    }
+}
+
+/// Leaves the trace of an entry that is given up.
+pub(super) fn bury(p: &mut Planner<'_>, id: EntryId, key: &Key, entry: &Entry, fence: Fence, reason: DropReason) {
+    let letter = DeadLetter {
+        reason,
+        fence,
+        inbox: entry.inbox.clone(),
+        origin: entry.origin,
+        failure_count: entry.failure_count,
+        expires_at: p.now().plus_ms(p.env.config.dead_letter_retention_ms),
+    };
+    p.put(p.env.keys.dead_letter(id), &letter, Guard::Under(key.clone()));
+    p.effect(Effect::Observed(Observation::Dropped { entry: id, reason }));
 }
 
 impl From<Rejection> for Stop {

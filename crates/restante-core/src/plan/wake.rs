@@ -5,7 +5,7 @@ use restante_core_derive::VisitAtoms;
 use super::{Outcome, Planner, Rejection, Stop};
 use crate::atoms::EntryId;
 use crate::effect::Effect;
-use crate::record::{Entry, WaitReason};
+use crate::record::{Class, Entry, WaitReason};
 
 /// Makes a waiting entry due at once; leaves word for the settle when it is leased. Extends nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
@@ -24,7 +24,10 @@ impl Wake {
         let mut after = Entry { wake_gen: before.wake_gen.wrapping_add(1), ..before.clone() };
         if before.lease.is_none() {
             after.vest_at = before.vest_at.min(p.now());
-            after.wait = WaitReason::Woken;
+            // What a gate parked stays parked, and counted as such, until a claim takes it.
+            if before.class() == Class::Waiting {
+                after.wait = WaitReason::Woken;
+            }
         }
         p.update_entry(&key, self.id, &before, &after);
         p.effect(Effect::Wake { destination: before.destination });

@@ -1,10 +1,10 @@
-//! The records around entries: intake, markers, payload, order, destinations, counters.
+//! The records around entries: intake, markers, payload, order, counters.
 
 use restante_core_derive::VisitAtoms;
-use restante_kv::StoreTime;
+use restante_kv::{StoreTime, Value};
 use serde::{Deserialize, Serialize};
 
-use super::plain_record;
+use super::{FORMAT, FORMAT_EXTENDED, Record, Unreadable, decode_extended, encode_extended, plain_record};
 use crate::atoms::{Bytes, EntryId, Position, SendId};
 
 /// Serialises [`StoreTime`] as its milliseconds.
@@ -17,6 +17,19 @@ pub(crate) mod store_time {
     }
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StoreTime, D::Error> {
         u64::deserialize(deserializer).map(StoreTime::from_ms)
+    }
+}
+
+/// Serialises an instant that may be missing as its milliseconds.
+pub(crate) mod optional_store_time {
+    use restante_kv::StoreTime;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(at: &Option<StoreTime>, serializer: S) -> Result<S::Ok, S::Error> {
+        at.map(StoreTime::as_ms).serialize(serializer)
+    }
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StoreTime>, D::Error> {
+        Option::<u64>::deserialize(deserializer).map(|ms| ms.map(StoreTime::from_ms))
     }
 }
 
@@ -103,14 +116,6 @@ pub struct LaneSlot {
     pub entry: EntryId,
 }
 
-/// What is known of a destination. Absent means nothing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
-pub struct Destination {
-    /// No POST begins before this instant (the destination's own Retry-After).
-    #[serde(with = "store_time")]
-    pub paced_until: StoreTime,
-}
-
 /// One slot of the counters; depth is the sum of all slots. A slot alone may be negative.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, VisitAtoms)]
 pub struct Counters {
@@ -124,6 +129,25 @@ pub struct Counters {
     pub intents: i64,
     /// Recipients of intents, quarantined ones included, that are not entries yet.
     pub pending_recipients: i64,
+    /// Entries that a gate parked under a hold, not claimed since.
+    #[serde(skip)]
+    pub held: i64,
+    /// Entries that a gate parked before a circuit that was not closed, not claimed since.
+    #[serde(skip)]
+    pub circuit_held: i64,
+}
+
+impl Record for Counters {
+    fn encode(&self) -> Value {
+        let extension = (self.held, self.circuit_held);
+        let is_extended = extension != (0, 0);
+        let format = if is_extended { FORMAT_EXTENDED } else { FORMAT };
+        encode_extended(&[format], self, is_extended.then_some(&extension))
+    }
+    fn decode(value: &Value) -> Result<Self, Unreadable> {
+        let (counters, (held, circuit_held)) = decode_extended::<Self, (i64, i64)>(value, 0)?;
+        Ok(Self { held, circuit_held, ..counters })
+    }
 }
 
 impl Counters {
@@ -136,6 +160,8 @@ impl Counters {
             quarantined: self.quarantined.saturating_add(other.quarantined),
             intents: self.intents.saturating_add(other.intents),
             pending_recipients: self.pending_recipients.saturating_add(other.pending_recipients),
+            held: self.held.saturating_add(other.held),
+            circuit_held: self.circuit_held.saturating_add(other.circuit_held),
         }
     }
     /// The difference; saturates.
@@ -147,18 +173,21 @@ impl Counters {
             quarantined: self.quarantined.saturating_sub(other.quarantined),
             intents: self.intents.saturating_sub(other.intents),
             pending_recipients: self.pending_recipients.saturating_sub(other.pending_recipients),
+            held: self.held.saturating_sub(other.held),
+            circuit_held: self.circuit_held.saturating_sub(other.circuit_held),
         }
     }
 }
 
 impl std::fmt::Display for Counters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { entries, leased, quarantined, intents, pending_recipients } = self;
+        let Self { entries, leased, quarantined, intents, pending_recipients, held, circuit_held } = self;
         write!(
             f,
-            "{entries} entries ({leased} leased), {intents} intents ({pending_recipients} recipients pending) and {quarantined} quarantined"
+            "{entries} entries ({leased} leased, {held} held, {circuit_held} held by a circuit), {intents} intents \
+             ({pending_recipients} recipients pending) and {quarantined} quarantined"
         )
     }
 }
 
-plain_record!(Intake, Marker, Stage, PayloadChunk, Member, OrderKeyQueue, Lane, LaneSlot, Destination, Counters);
+plain_record!(Intake, Marker, Stage, PayloadChunk, Member, OrderKeyQueue, Lane, LaneSlot);

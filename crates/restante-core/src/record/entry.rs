@@ -6,7 +6,7 @@ use restante_core_derive::VisitAtoms;
 use restante_kv::{StoreTime, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, Record, Unreadable, decode_body, encode_body, plain_record, split_format};
+use super::{Counters, FORMAT, FORMAT_EXTENDED, Record, Unreadable, decode_extended, encode_extended, plain_record};
 use crate::atoms::{Bytes, Fence, OwnerId, Position, Sealed};
 use crate::record::backlog::store_time;
 
@@ -18,6 +18,10 @@ pub enum Class {
     Waiting,
     /// A claim took it and no settle gave it back yet; its lease may have expired.
     Leased,
+    /// A gate parked it under a hold, and nobody claimed it since.
+    Held,
+    /// A gate parked it before a circuit that was not closed, and nobody claimed it since.
+    CircuitHeld,
 }
 
 impl Class {
@@ -25,6 +29,8 @@ impl Class {
         match self {
             Self::Waiting => b'w',
             Self::Leased => b'l',
+            Self::Held => b'h',
+            Self::CircuitHeld => b'c',
         }
     }
 
@@ -33,8 +39,26 @@ impl Class {
         match value.as_bytes() {
             [_, b'w', ..] => Some(Self::Waiting),
             [_, b'l', ..] => Some(Self::Leased),
+            [_, b'h', ..] => Some(Self::Held),
+            [_, b'c', ..] => Some(Self::CircuitHeld),
             _ => None,
         }
+    }
+
+    /// What one entry of this class adds to the counters.
+    pub fn counted(self) -> Counters {
+        let one = Counters { entries: 1, ..Counters::default() };
+        match self {
+            Self::Waiting => one,
+            Self::Leased => Counters { leased: 1, ..one },
+            Self::Held => Counters { held: 1, ..one },
+            Self::CircuitHeld => Counters { circuit_held: 1, ..one },
+        }
+    }
+
+    /// What an entry of the class that these bytes name adds to the counters; damaged ones count as waiting.
+    pub fn counted_of(value: &Value) -> Counters {
+        Self::of(value).unwrap_or(Self::Waiting).counted()
     }
 }
 
@@ -75,6 +99,10 @@ pub enum WaitReason {
     Unknown,
     /// Somebody asked for an immediate re-evaluation.
     Woken,
+    /// Its destination was held when a gate looked last.
+    Held,
+    /// The circuit of its destination was not closed when a gate looked last.
+    CircuitHeld,
 }
 
 /// Membership in a lane.
@@ -118,22 +146,46 @@ pub struct Entry {
     pub wait: WaitReason,
     /// Rises with every wake. A settle that finds another value than its claim saw makes the entry due at once.
     pub wake_gen: u64,
+    /// Of its own accord no longer of use after this instant, which may cut its retention short and never extends it. Immutable.
+    #[serde(skip)]
+    pub deadline: Option<StoreTime>,
+}
+
+/// What format 1 did not have.
+#[derive(Default, Serialize, Deserialize)]
+struct Extension {
+    deadline_ms: Option<u64>,
 }
 
 impl Entry {
     /// How it is counted.
     pub const fn class(&self) -> Class {
-        if self.lease.is_some() { Class::Leased } else { Class::Waiting }
+        match (self.lease, self.wait) {
+            (Some(_), _) => Class::Leased,
+            (None, WaitReason::Held) => Class::Held,
+            (None, WaitReason::CircuitHeld) => Class::CircuitHeld,
+            (None, _) => Class::Waiting,
+        }
+    }
+
+    /// When it is given up whatever else happens: the end of retention, or its own deadline if that is earlier.
+    pub fn ends_at(&self, max_retention_ms: u64) -> StoreTime {
+        let retention_end = self.origin.plus_ms(max_retention_ms);
+        self.deadline.map_or(retention_end, |deadline| deadline.min(retention_end))
     }
 }
 
 impl Record for Entry {
     fn encode(&self) -> Value {
-        encode_body(&[FORMAT, self.class().to_byte()], self)
+        let is_parked = matches!(self.wait, WaitReason::Held | WaitReason::CircuitHeld);
+        let is_extended = is_parked || self.deadline.is_some();
+        let extension = is_extended.then(|| Extension { deadline_ms: self.deadline.map(StoreTime::as_ms) });
+        let format = if is_extended { FORMAT_EXTENDED } else { FORMAT };
+        encode_extended(&[format, self.class().to_byte()], self, extension.as_ref())
     }
     fn decode(value: &Value) -> Result<Self, Unreadable> {
-        let [_class, body @ ..] = split_format(value)? else { return Err(Unreadable::Corrupt) };
-        let entry: Self = decode_body(body)?;
+        let (entry, extension) = decode_extended::<Self, Extension>(value, 1)?;
+        let entry = Self { deadline: extension.deadline_ms.map(StoreTime::from_ms), ..entry };
         if Class::of(value) == Some(entry.class()) { Ok(entry) } else { Err(Unreadable::Corrupt) }
     }
 }

@@ -6,7 +6,7 @@ use restante_core_derive::VisitAtoms;
 use restante_kv::{StoreTime, Value};
 use serde::{Deserialize, Serialize};
 
-use super::backlog::store_time;
+use super::backlog::{optional_store_time, store_time};
 use super::{Body, DropReason, FORMAT, LaneRef, Lease, Record, Unreadable, decode_body, encode_body, plain_record, split_format};
 use crate::atoms::{Fence, Sealed, SendId};
 
@@ -75,6 +75,9 @@ pub struct Recipient {
     pub inbox: Arc<str>,
     /// Scheme, host and non-default port of `inbox`.
     pub destination: Arc<str>,
+    /// When the delivery is of no use any more, if that may be before its retention ends.
+    #[serde(with = "optional_store_time")]
+    pub deadline: Option<StoreTime>,
 }
 
 /// A piece of the recipient snapshot; immutable once it is published.

@@ -4,14 +4,14 @@
 //! format it does not know says so ([`Unreadable::UnknownFormat`]) and never guesses. Golden-byte tests pin every format.
 
 mod backlog;
+mod destination;
 mod entry;
 mod intent;
 mod redact;
 mod upkeep;
 
-pub use backlog::{
-    Counters, Destination, Intake, Lane, LaneSlot, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Stage,
-};
+pub use backlog::{Counters, Intake, Lane, LaneSlot, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Stage};
+pub use destination::{Block, Breaker, Circuit, CircuitState, Destination, FailedAt, HoldInterval, Probe, look_again_at};
 pub use entry::{Body, Class, DueRow, Entry, LaneRef, Lease, Pointer, WaitReason};
 pub use intent::{DeadIntent, Intent, IntentSlot, Recipient, RecipientChunk};
 pub use redact::redact;
@@ -22,14 +22,17 @@ use restante_kv::Value;
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
-/// The format this build writes, for every record.
+/// The format this build writes, for every record that needs nothing newer.
 pub const FORMAT: u8 = 1;
+/// The format of entries, counters and destinations that hold what format 1 has no place for: holds, circuits, deadlines. A record
+/// is written in the oldest format that can hold it, so a backlog that uses none of these stays readable to who knows format 1 only.
+pub const FORMAT_EXTENDED: u8 = 2;
 
 /// Why a record cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Error, VisitAtoms)]
 pub enum Unreadable {
     /// Written by another version.
-    #[error("its format is {0}, this version knows {FORMAT}")]
+    #[error("its format is {0}, this version knows {FORMAT} to {FORMAT_EXTENDED}")]
     UnknownFormat(u8),
     /// The bytes are not a record of the format they name.
     #[error("its bytes are damaged")]
@@ -68,6 +71,31 @@ fn split_format(value: &Value) -> Result<&[u8], Unreadable> {
         [FORMAT, body @ ..] => Ok(body),
         [other, ..] => Err(Unreadable::UnknownFormat(*other)),
         [] => Err(Unreadable::Corrupt),
+    }
+}
+
+/// Encodes `body` after `header`, and `extension` after that.
+fn encode_extended<T: Serialize, X: Serialize>(header: &[u8], body: &T, extension: Option<&X>) -> Value {
+    let plain = encode_body(header, body);
+    match extension {
+        Some(extension) => encode_body(plain.as_bytes(), extension),
+        None => plain,
+    }
+}
+
+/// Decodes a body of either format, `skip` bytes behind the format byte. In format 1 the extension is its default.
+fn decode_extended<T: DeserializeOwned, X: DeserializeOwned + Default>(value: &Value, skip: usize) -> Result<(T, X), Unreadable> {
+    let (format, rest) = match value.as_bytes() {
+        [format @ (FORMAT | FORMAT_EXTENDED), rest @ ..] => (*format, rest),
+        [other, ..] => return Err(Unreadable::UnknownFormat(*other)),
+        [] => return Err(Unreadable::Corrupt),
+    };
+    let body = rest.get(skip..).ok_or(Unreadable::Corrupt)?;
+    let (record, rest) = postcard::take_from_bytes(body).map_err(|_| Unreadable::Corrupt)?;
+    match (format, rest) {
+        (FORMAT, []) => Ok((record, X::default())),
+        (FORMAT, _) => Err(Unreadable::Corrupt),
+        (_, rest) => Ok((record, decode_body(rest)?)),
     }
 }
 

@@ -82,6 +82,12 @@ pub enum DropReason {
     /// Its payload is not readable any more.
     #[error("payload unreadable")]
     PayloadUnreadable,
+    /// The circuit of its destination kept it back for `circuit_held_max_ms`.
+    #[error("held by an open circuit for too long")]
+    CircuitHeld,
+    /// `retry_age_max_ms` ran out, time under holds not counted.
+    #[error("too old for another attempt")]
+    RetryAge,
 }
 
 /// The trace of a delivery that was given up; it holds no payload.

@@ -154,8 +154,10 @@ fn requests_beyond_the_documented_bounds_are_refused_without_a_read() {
         with(|it, long| it.idempotency_key = long.into()),
         with(|it, _| it.order_key = Some("".into())),
         with(|it, long| it.order_key = Some(long.into())),
-        with(|it, long| it.recipients = vec![Recipient { inbox: "i".into(), destination: long.into() }]),
-        with(|it, long| it.recipients = vec![Recipient { inbox: long.repeat(5).into(), destination: "d".into() }]),
+        with(|it, long| it.recipients = vec![Recipient { inbox: "i".into(), destination: long.into(), deadline: None }]),
+        with(|it, long| {
+            it.recipients = vec![Recipient { inbox: long.repeat(5).into(), destination: "d".into(), deadline: None }]
+        }),
         with(|it, long| it.signing = restante_core::atoms::Sealed::new(long.repeat(17).into_bytes())),
     ];
     for request in refused {
@@ -172,7 +174,7 @@ fn requests_beyond_the_documented_bounds_are_refused_without_a_read() {
 fn names_that_would_grow_in_a_key_are_refused() {
     let mut bed = Bed::default();
     let name: String = "\0".repeat(512);
-    let to = Recipient { inbox: "https://a.example/inbox".into(), destination: name.clone().into() };
+    let to = Recipient { inbox: "https://a.example/inbox".into(), destination: name.clone().into(), deadline: None };
     for request in [
         SendRequest { order_key: Some(name.into()), ..send(1, &["a.example/inbox"]) },
         SendRequest { recipients: vec![to], ..send(2, &["a.example/inbox"]) },
@@ -186,7 +188,11 @@ fn names_that_would_grow_in_a_key_are_refused() {
 fn the_longest_names_and_the_most_recipients_fit_the_smallest_store() {
     let mut bed = Bed::default();
     let recipients = (0..4)
-        .map(|n| Recipient { inbox: format!("{n}{}", "i".repeat(2047)).into(), destination: "d".repeat(512).into() })
+        .map(|n| Recipient {
+            inbox: format!("{n}{}", "i".repeat(2047)).into(),
+            destination: "d".repeat(512).into(),
+            deadline: None,
+        })
         .collect();
     let request = SendRequest {
         idempotency_key: "\0".repeat(512).into(),

@@ -10,7 +10,9 @@ use restante_core::machine::{
     TransactStep,
 };
 use restante_core::plan::{DepthReport, Recipient};
-use restante_core::record::{Class, DueRow, Entry, Intent, Lane, Marker, MarkerState, OrderKeyQueue, Quarantined, Record};
+use restante_core::record::{
+    Class, Counters, DueRow, Entry, Intent, Lane, Marker, MarkerState, OrderKeyQueue, Quarantined, Record,
+};
 use restante_core::{Command, Config, Effect, Env, Outcome};
 use restante_kv::{Committed, Key, Limits, Model, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write, check_strict};
 
@@ -61,8 +63,15 @@ pub(crate) struct Bed {
     late: Vec<Txn>,
 }
 
+/// No circuit breaker, no share and no ramp: tests of these ask for them.
 pub(crate) fn config() -> Config {
-    Config::new(7 * DAY_MS)
+    Config {
+        concurrency_per_destination: 16,
+        ramp_step_ms: 0,
+        resume_jitter_ms: 0,
+        breaker_failures: 0,
+        ..Config::new(7 * DAY_MS)
+    }
 }
 
 pub(crate) fn owner(number: u8) -> OwnerId {
@@ -79,7 +88,7 @@ pub(crate) fn entry_id(send: u8, index: u32) -> EntryId {
 
 pub(crate) fn recipient(inbox: &str) -> Recipient {
     let host = inbox.split('/').next().unwrap_or_default();
-    Recipient { inbox: format!("https://{inbox}").into(), destination: format!("https://{host}").into() }
+    Recipient { inbox: format!("https://{inbox}").into(), destination: format!("https://{host}").into(), deadline: None }
 }
 
 /// A small send: `number` is its id and its idempotency key.
@@ -333,7 +342,6 @@ impl Bed {
     /// Depth is what a recount finds.
     pub(crate) fn assert_counted(&mut self) {
         let entries = self.all(Kind::Entry);
-        let leased = entries.iter().filter(|(_, value)| Class::of(value) == Some(Class::Leased)).count();
         let quarantined = self.all(Kind::Quarantined);
         let intents = self.all(Kind::Intent);
         let remaining = |bytes: &[u8]| i64::from(Intent::remaining_of(bytes).unwrap_or_default());
@@ -342,12 +350,13 @@ impl Bed {
             let record = Quarantined::decode(value).expect("readable").record;
             if id.is_intent() { remaining(record.as_slice()) } else { 0 }
         };
-        let pending = intents.iter().map(|(_, value)| remaining(value.as_bytes())).sum::<i64>()
+        let pending_recipients = intents.iter().map(|(_, value)| remaining(value.as_bytes())).sum::<i64>()
             + quarantined.iter().map(aside).sum::<i64>();
-        let counted = (entries.len() as i64, leased as i64, quarantined.len() as i64, intents.len() as i64, pending);
+        let counted = entries.iter().fold(Counters::default(), |sum, (_, value)| sum.plus(Class::counted_of(value)));
+        let (quarantined, intents) = (quarantined.len() as i64, intents.len() as i64);
+        let counted = Counters { quarantined, intents, pending_recipients, ..counted };
         let depth = self.depth();
-        let told = (depth.entries, depth.leased, depth.quarantined, depth.intents, depth.pending_recipients);
-        assert_eq!(told, counted, "depth (left) differs from a recount");
+        assert_eq!(depth, DepthReport::new(counted, depth.intake_open), "depth (left) differs from a recount");
     }
 
     /// Every entry is discoverable: it has its due row and a pointer, or a lane in which it waits.

@@ -36,7 +36,7 @@ pub(crate) enum Flaw {
     StrayMember(EntryId),
     NoPayload(EntryId),
     /// By how much the counters differ from a recount.
-    Counters([i64; 5]),
+    Counters(String),
     /// An intent is not where it says it is in its FIFO, or is active elsewhere than at its head.
     QueuePlace(SendId),
     /// The head of a FIFO does not exist, is not active, or its places are others than those behind it.
@@ -54,7 +54,7 @@ pub(crate) struct Books<'e> {
     due_rows: BTreeMap<Key, (DueKey, Option<DueRow>)>,
     /// First pointer of every destination.
     pointers: BTreeMap<Arc<str>, StoreTime>,
-    paced: BTreeMap<Key, StoreTime>,
+    destinations: BTreeMap<Key, Destination>,
     lanes: BTreeMap<Key, Lane>,
     places: BTreeMap<Key, LaneSlot>,
     members: BTreeSet<EntryId>,
@@ -67,7 +67,7 @@ pub(crate) struct Books<'e> {
     intent_places: BTreeMap<Key, IntentSlot>,
     markers: BTreeMap<Key, Marker>,
     dead_letters: BTreeSet<EntryId>,
-    counters: [i64; 5],
+    counters: Counters,
     intake_epoch: u64,
     unreadable: Vec<Key>,
 }
@@ -79,7 +79,7 @@ impl<'e> Books<'e> {
             entries: BTreeMap::new(),
             due_rows: BTreeMap::new(),
             pointers: BTreeMap::new(),
-            paced: BTreeMap::new(),
+            destinations: BTreeMap::new(),
             lanes: BTreeMap::new(),
             places: BTreeMap::new(),
             members: BTreeSet::new(),
@@ -91,7 +91,7 @@ impl<'e> Books<'e> {
             intent_places: BTreeMap::new(),
             markers: BTreeMap::new(),
             dead_letters: BTreeSet::new(),
-            counters: [0; 5],
+            counters: Counters::default(),
             intake_epoch: 0,
             unreadable: Vec::new(),
         };
@@ -117,7 +117,7 @@ impl<'e> Books<'e> {
                 let first = self.pointers.entry(pointer.destination).or_insert(pointer.bucket_at);
                 *first = pointer.bucket_at.min(*first);
             }
-            Kind::Destination => _ = self.paced.insert(key.clone(), Destination::decode(value).ok()?.paced_until),
+            Kind::Destination => _ = self.destinations.insert(key.clone(), Destination::decode(value).ok()?),
             Kind::Lane => _ = self.lanes.insert(key.clone(), Lane::decode(value).ok()?),
             Kind::LaneSlot => _ = self.places.insert(key.clone(), LaneSlot::decode(value).ok()?),
             Kind::Member => _ = self.members.insert(keys.read_entry(kind, key).ok()?),
@@ -136,11 +136,7 @@ impl<'e> Books<'e> {
             Kind::DeadLetter => _ = self.dead_letters.insert(keys.read_entry(kind, key).ok()?),
             Kind::Marker => _ = self.markers.insert(key.clone(), Marker::decode(value).ok()?),
             Kind::Intake => self.intake_epoch = Intake::decode(value).ok()?.epoch,
-            Kind::Counters => {
-                let Counters { entries, leased, quarantined, intents, pending_recipients } = Counters::decode(value).ok()?;
-                let more = [entries, leased, quarantined, intents, pending_recipients];
-                self.counters.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-            }
+            Kind::Counters => self.counters = self.counters.plus(Counters::decode(value).ok()?),
             Kind::Stage | Kind::SweepState | Kind::DeadIntent => {}
         }
         Some(())
@@ -176,14 +172,13 @@ impl<'e> Books<'e> {
                 flaws.insert(Flaw::StrayMember(*id));
             }
         }
-        let leased = self.entries.values().filter(|(value, _)| Class::of(value) == Some(Class::Leased)).count();
         let remaining = |(value, _): &(Value, Option<Intent>)| Intent::remaining_of(value.as_bytes()).map_or(0, i64::from);
-        let pending: i64 = self.intents.values().map(remaining).sum::<i64>() + self.quarantined.values().sum::<i64>();
-        let [entries, leased, quarantined, intents] =
-            [self.entries.len(), leased, self.quarantined.len(), self.intents.len()].map(|count| count as i64);
-        let recount = [entries, leased, quarantined, intents, pending];
+        let pending_recipients: i64 = self.intents.values().map(remaining).sum::<i64>() + self.quarantined.values().sum::<i64>();
+        let counted = self.entries.values().fold(Counters::default(), |sum, (value, _)| sum.plus(Class::counted_of(value)));
+        let (quarantined, intents) = (self.quarantined.len() as i64, self.intents.len() as i64);
+        let recount = Counters { quarantined, intents, pending_recipients, ..counted };
         if self.counters != recount {
-            flaws.insert(Flaw::Counters([0, 1, 2, 3, 4].map(|at| self.counters[at] - recount[at])));
+            flaws.insert(Flaw::Counters(self.counters.minus(recount).to_string()));
         }
         flaws
     }
@@ -201,9 +196,14 @@ impl<'e> Books<'e> {
                     if row.as_ref().is_none_or(|row| row.lane != entry.lane) {
                         flaws.push(Flaw::DueRowLane(id));
                     }
-                    // A paced destination's pointer was moved to the end of its pause, past its entries.
-                    let paced = self.paced.get(&keys.destination(&entry.destination)).copied().unwrap_or_default();
-                    let latest = entry.vest_at.max(paced).max(now);
+                    // The pointer of a destination whose work is kept back was moved to when it is looked at again.
+                    let known = self.destinations.get(&keys.destination(&entry.destination));
+                    let look_at =
+                        |at| known.and_then(|known| known.block_at(at, &self.env.config)).map_or(at, |(_, until)| until);
+                    // What shortens a hold may be planned from an older snapshot than what moved the pointer: the next recheck tells.
+                    let is_known = known.is_some_and(|known| !known.holds.is_empty());
+                    let recheck = if is_known { now.plus_ms(self.env.config.held_recheck_interval_ms) } else { now };
+                    let latest = look_at(now).max(look_at(entry.vest_at.max(now))).max(recheck);
                     if self.pointers.get(&entry.destination).is_none_or(|first| *first > latest) {
                         flaws.push(Flaw::NoPointer(id));
                     }
@@ -357,7 +357,7 @@ impl<'e> Books<'e> {
     pub(crate) fn assert_follows(&self, before: &Self, command: &str) {
         for (id, (_, entry)) in &before.entries {
             let Some((_, after)) = self.entries.get(id) else {
-                assert!(["settle", "quarantine"].contains(&command), "{command} removed {id}");
+                assert!(["settle", "quarantine", "expire"].contains(&command), "{command} removed {id}");
                 assert_eq!(self.quarantined.contains_key(id), command == "quarantine", "{command} of {id}");
                 continue;
             };

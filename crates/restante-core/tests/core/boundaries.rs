@@ -46,8 +46,19 @@ fn an_inspection_has_no_field_for_a_payload_or_a_signing_reference() {
     let shown = inspect_page(&bed.env, &page);
     assert_eq!((shown.rows.len(), shown.unreadable.len(), shown.next.is_some()), (1, 1, false));
     // Every field, by name: a new one has to be looked at here.
-    let InspectRow { id: _, inbox, origin, retention_end_at, vest_at: _, failure_count: _, fence: _, lease: _, lane: _, wait: _ } =
-        &shown.rows[0];
+    let InspectRow {
+        id: _,
+        inbox,
+        destination: _,
+        origin,
+        retention_end_at,
+        vest_at: _,
+        failure_count: _,
+        fence: _,
+        lease: _,
+        lane: _,
+        wait: _,
+    } = &shown.rows[0];
     assert_eq!(&**inbox, "https://a.example/inbox");
     assert_eq!(retention_end_at.since_ms(*origin), 7 * DAY_MS);
     assert!(!format!("{shown:?} {:?}", bed.entry(1, 0)).contains("SECRET"), "debug output prints neither");

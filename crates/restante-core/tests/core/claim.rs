@@ -109,15 +109,19 @@ fn an_old_lease_of_the_same_owner_is_no_witness_of_a_new_claim() {
 fn the_gate_lets_pass_until_the_least_of_freshness_lease_and_retention() {
     let mut bed = one_sent();
     claim(&mut bed, 1).expect("due");
-    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(2_000) }));
+    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(2_000), is_counted: false }));
     bed.now_ms += 44_000;
-    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(1_000) }), "60 s - 10 s - 5 s");
+    assert_eq!(
+        gate(&mut bed, 1, 1),
+        Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(1_000), is_counted: false }),
+        "60 s - 10 s - 5 s"
+    );
     bed.now_ms += 1_000;
     assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::RenewFirst));
     let renew = Renew { id: entry_id(1, 0), owner: owner(1), fence: Fence::new(1) };
     let lease_expires_at = bed.now().plus_ms(60_000);
     assert_eq!(bed.run(Command::Renew(renew)), Ok((Outcome::Renewed { lease_expires_at }, vec![])));
-    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(2_000) }));
+    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(2_000), is_counted: false }));
     bed.assert_discoverable();
 }
 
@@ -126,13 +130,13 @@ fn retention_ends_at_the_gate_whatever_else_holds() {
     let mut bed = Bed::new(Config { max_retention_ms: 1_000, ..config() });
     bed.accept(send(1, &["a.example/inbox"]));
     claim(&mut bed, 1).expect("due");
-    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(1_000) }));
+    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Pass { post_by: bed.now().plus_ms(1_000), is_counted: false }));
     bed.now_ms += 1_000;
-    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Expired));
+    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Over(DropReason::Expired)));
     // Not even a destination record that only another version can read keeps the end from being seen.
     let key = bed.env.keys.destination("https://a.example");
     bed.tamper(key, Some(Value::from(&[9][..])));
-    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Expired));
+    assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Over(DropReason::Expired)));
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn the_gate_defers_at_a_paced_destination_and_nobody_posts_at_one_that_is_not_un
     let mut bed = one_sent();
     claim(&mut bed, 1).expect("due");
     let (key, until) = (bed.env.keys.destination("https://a.example"), bed.now().plus_ms(5));
-    bed.tamper(key.clone(), Some(Destination { paced_until: until }.encode()));
+    bed.tamper(key.clone(), Some(Destination { paced_until: until, ..Destination::default() }.encode()));
     assert_eq!(gate(&mut bed, 1, 1), Ok(GateAnswer::Defer { until }));
     bed.tamper(key.clone(), Some(Value::from(&[9][..])));
     assert!(matches!(gate(&mut bed, 1, 1), Err(Failure::Inconsistent { .. })));

@@ -8,7 +8,7 @@ use restante_kv::{Key, StoreTime, Value};
 
 use crate::bed::{Bed, entry_id, keyed, owner, send};
 
-fn examine(bed: &mut Bed, repair: bool) -> Result<(DoctorReport, Vec<Effect>), Failure> {
+pub(crate) fn examine(bed: &mut Bed, repair: bool) -> Result<(DoctorReport, Vec<Effect>), Failure> {
     let env = bed.env.clone();
     let (mut doctor, mut step) = Doctor::begin(&env, repair);
     loop {

@@ -411,7 +411,11 @@ fn a_claim_is_given_back_after_a_while_so_that_others_get_their_turn() {
 #[test]
 fn the_longest_names_fit_the_smallest_store() {
     let mut bed = Bed::default();
-    let to = |n: usize| Recipient { inbox: format!("{n}{}", "i".repeat(2040)).into(), destination: format!("{n:0512}").into() };
+    let to = |n: usize| Recipient {
+        inbox: format!("{n}{}", "i".repeat(2040)).into(),
+        destination: format!("{n:0512}").into(),
+        deadline: None,
+    };
     let request = SendRequest {
         order_key: Some("o".repeat(512).into()),
         recipients: (0..200).map(to).collect(),

@@ -4,9 +4,10 @@ use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Position, Sealed, Sen
 use restante_core::keys::{Keys, Kind};
 use restante_core::plan::Accept;
 use restante_core::record::{
-    Body, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, Intake, Intent, IntentSlot, Lane, LaneRef,
-    LaneSlot, Lease, Marker, MarkerState, Member, OrderKeyQueue, PayloadChunk, Pointer, QuarantineReason, Quarantined, Recipient,
-    RecipientChunk, Record, Stage, SweepState, WaitReason,
+    Body, Breaker, Circuit, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT, FailedAt,
+    HoldInterval, Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState, Member, OrderKeyQueue,
+    PayloadChunk, Pointer, Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage, SweepState,
+    WaitReason,
 };
 use restante_kv::{Key, StoreTime, Value};
 
@@ -45,6 +46,7 @@ fn waiting() -> Entry {
         active: true,
         wait: WaitReason::Backoff,
         wake_gen: 1,
+        deadline: None,
     }
 }
 
@@ -81,8 +83,8 @@ fn intents() {
         &Intent { body: Body::Inline(Bytes::from(&b"hi"[..])), lease, place, active: false, ..intent },
         "010000012a02ac020100026869036b6579e807e0a71201cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdd00f070101740500",
     );
-    let recipient = Recipient { inbox: "https://a/i".into(), destination: "https://a".into() };
-    check(&RecipientChunk { first: 300, recipients: vec![recipient] }, "01ac02010b68747470733a2f2f612f690968747470733a2f2f61");
+    let recipient = Recipient { inbox: "https://a/i".into(), destination: "https://a".into(), deadline: None };
+    check(&RecipientChunk { first: 300, recipients: vec![recipient] }, "01ac02010b68747470733a2f2f612f690968747470733a2f2f6100");
     check(&IntentSlot { intent: SEND }, "01abababababababababababababababab");
     let trace =
         DeadIntent { reason: DropReason::Expired, fence: Fence::new(7), cursor: 2, total: 300, origin: at(1), expires_at: at(4) };
@@ -91,12 +93,21 @@ fn intents() {
 
 #[test]
 fn wait_reasons() {
-    let reasons =
-        [WaitReason::New, WaitReason::Lane, WaitReason::Backoff, WaitReason::RateLimited, WaitReason::Unknown, WaitReason::Woken];
+    let reasons = [
+        WaitReason::New,
+        WaitReason::Lane,
+        WaitReason::Backoff,
+        WaitReason::RateLimited,
+        WaitReason::Unknown,
+        WaitReason::Woken,
+        WaitReason::Held,
+        WaitReason::CircuitHeld,
+    ];
     for (number, wait) in reasons.into_iter().enumerate() {
         let value = Entry { wait, ..waiting() }.encode();
-        // The last field but one; `wake_gen` behind it takes a byte.
-        assert_eq!(usize::from(value.as_bytes()[value.len() - 2]), number, "{wait:?}");
+        // The last field but one; `wake_gen` behind it takes a byte, and so does the extension of what format 1 has no class for.
+        let from_end = if value.as_bytes()[0] == FORMAT { 2 } else { 3 };
+        assert_eq!(usize::from(value.as_bytes()[value.len() - from_end]), number, "{wait:?}");
     }
 }
 
@@ -111,7 +122,35 @@ fn records_of_the_index_and_the_lanes() {
     );
     check(&Lane { head: Position::new(1), head_entry: ID, next: Position::new(2) }, "0101ababababababababababababababababac0202");
     check(&LaneSlot { entry: ID }, "01ababababababababababababababababac02");
-    check(&Destination { paced_until: at(300_000) }, "01e0a712");
+    check(&Destination { paced_until: at(300_000), ..Destination::default() }, "01e0a712");
+}
+
+#[test]
+fn entries_that_format_1_has_no_place_for() {
+    let rest = "0b68747470733a2f2f612f690968747470733a2f2f6100026869036b6579e80702e0a7120007000102";
+    let plain = rest.strip_suffix("02").expect("the reason");
+    check(&Entry { deadline: Some(at(2_000)), ..waiting() }, &format!("0277{rest}0101d00f"));
+    check(&Entry { wait: WaitReason::Held, ..waiting() }, &format!("0268{plain}060100"));
+    check(&Entry { wait: WaitReason::CircuitHeld, ..waiting() }, &format!("0263{plain}070100"));
+}
+
+#[test]
+fn destinations_that_format_1_has_no_place_for() {
+    let holds = vec![
+        HoldInterval { from: at(1), until: at(2), is_open: false },
+        HoldInterval { from: at(300_000), until: at(300_001), is_open: true },
+    ];
+    check(&Destination { holds, ..Destination::default() }, "020002010200e0a712e1a712010000");
+    let (since, expires_at) = (at(3), at(300_000));
+    let breaker = |circuit| Destination { breaker: Some(Breaker { circuit, since, expires_at }), ..Destination::default() };
+    check(&breaker(Circuit::Counting(vec![FailedAt(at(3)), FailedAt(at(4))])), "020000010002030403e0a71200");
+    check(&breaker(Circuit::Open { recovers_at: at(5) }), "02000001010503e0a71200");
+    let probe = Probe { entry: ID, owner: OWNER, fence: Fence::new(7), expires_at: at(6) };
+    check(
+        &breaker(Circuit::HalfOpen(probe)),
+        "0200000102ababababababababababababababababac02cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd070603e0a71200",
+    );
+    check(&Destination { paced_until: at(1), resumed_at: at(2), ..Destination::default() }, "0201000002");
 }
 
 #[test]
@@ -123,7 +162,9 @@ fn records_of_intake_and_payload() {
     check(&Stage { deadline: at(9) }, "0109");
     check(&PayloadChunk { bytes: Bytes::from(&b"hi"[..]) }, "01026869");
     check(&Member {}, "01");
-    check(&Counters { entries: 3, leased: -1, quarantined: 0, intents: 2, pending_recipients: 100 }, "0106010004c801");
+    let counters = Counters { entries: 3, leased: -1, intents: 2, pending_recipients: 100, ..Counters::default() };
+    check(&counters, "0106010004c801");
+    check(&Counters { held: 2, circuit_held: -1, ..counters }, "0206010004c8010401");
 }
 
 #[test]
@@ -147,6 +188,8 @@ fn records_of_upkeep() {
         (DropReason::Expired, "0101070b68747470733a2f2f612f69010204"),
         (DropReason::AttemptsExhausted, "0102070b68747470733a2f2f612f69010204"),
         (DropReason::PayloadUnreadable, "0103070b68747470733a2f2f612f69010204"),
+        (DropReason::CircuitHeld, "0104070b68747470733a2f2f612f69010204"),
+        (DropReason::RetryAge, "0105070b68747470733a2f2f612f69010204"),
     ] {
         let fence = Fence::new(7);
         check(

@@ -7,11 +7,13 @@ use restante_core::Command;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::{DueKey, Kind};
 use restante_core::plan::{
-    Accept, BeginSweep, Claim, ClaimIntent, Depth, DropIntent, DropQuarantined, Expand, FinishSweep, Gate, Obstacle, ParkIntent,
-    Prune, Publish, Quarantine, Recipient, Renew, RepairIndex, RepairLane, RepairQueue, ResolveAccept, Revive, SetIntake, Settle,
-    StageBegin, StageChunk, TidyPointer, Verdict, Wake, chunk_len,
+    Accept, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep, Gate,
+    HoldNotice, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex, RepairLane, RepairQueue,
+    ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake, chunk_len,
 };
-use restante_core::record::{Body, Destination, DropReason, DueRow, Entry, Intent, LaneRef, RecipientChunk, Record, WaitReason};
+use restante_core::record::{
+    Block, Body, Circuit, Destination, DropReason, DueRow, Entry, Intent, LaneRef, RecipientChunk, Record, WaitReason,
+};
 use restante_kv::{Key, StoreTime, Versioned};
 
 use crate::bed::{Bed, entry_id, owner, recipient};
@@ -180,9 +182,9 @@ impl<'b> Scene<'b> {
     pub(crate) fn command(&self, dice: &mut Dice) -> Command {
         let (slot, id) = (dice.number(), self.entry(dice).0);
         let (held, owner_id, fence, wake_seen, destination) = self.held(dice);
-        match dice.below(52) {
-            38..=50 => self.of_intent(dice, slot),
-            51 => self.publish(dice),
+        match dice.below(60) {
+            46..=58 => self.of_intent(dice, slot),
+            59 => self.publish(dice),
             0..=5 => self.accept(dice),
             6..=9 => Command::Claim(Claim { id, owner: owner(200), slot }),
             10..=16 => {
@@ -199,6 +201,9 @@ impl<'b> Scene<'b> {
                 slot,
             }),
             36 | 37 => Command::Revive(Revive { id: dice.one(&self.quarantined).copied().unwrap_or(id), slot }),
+            38..=40 => self.count(dice, held, owner_id, fence, destination),
+            41..=43 => self.notice(dice, destination),
+            44 | 45 => Command::Expire(Expire { id, slot }),
             24 => Command::RepairIndex(RepairIndex { id }),
             25 => match dice.one(&self.lanes) {
                 Some((order_key, destination)) => {
@@ -321,7 +326,9 @@ impl<'b> Scene<'b> {
     }
 
     fn verdict(&self, dice: &mut Dice) -> Verdict {
-        match dice.below(8) {
+        match dice.below(10) {
+            8 => Verdict::Park(Block::Held),
+            9 => Verdict::Park(Block::Circuit),
             0..=2 => Verdict::Delivered,
             3 => Verdict::Drop(DropReason::Permanent(410)),
             4 | 5 => {
@@ -330,6 +337,25 @@ impl<'b> Scene<'b> {
             }
             _ => Verdict::Defer { until: self.instant(dice) },
         }
+    }
+
+    /// What an attempt says of its destination; now and then it is the probe's.
+    fn count(&self, dice: &mut Dice, id: EntryId, owner: OwnerId, fence: Fence, destination: Arc<str>) -> Command {
+        let reach = [Reach::Failed, Reach::Failed, Reach::Reached, Reach::Untried][dice.below(4)];
+        let known = self.bed.model.get(&self.bed.env.keys.destination(&destination));
+        let breaker = known.and_then(|found| Destination::decode(&found.value).ok()?.breaker);
+        let (id, owner, fence) = match breaker.map(|breaker| breaker.circuit) {
+            Some(Circuit::HalfOpen(probe)) if dice.chance(60) => (probe.entry, probe.owner, probe.fence),
+            _ => (id, owner, fence),
+        };
+        Command::CountAttempt(CountAttempt { destination, id, owner, fence, reach })
+    }
+
+    fn notice(&self, dice: &mut Dice, destination: Arc<str>) -> Command {
+        let mut instant = || dice.chance(60).then(|| self.instant(dice));
+        let (from, until) = (instant(), instant());
+        let notice = if dice.chance(60) { HoldNotice::Hold { from, until } } else { HoldNotice::Release { from } };
+        Command::SetHold(SetHold { destination, notice })
     }
 
     fn quarantine(&self, dice: &mut Dice, slot: u64) -> Command {
@@ -347,9 +373,9 @@ impl<'b> Scene<'b> {
         let (key, found) = dice.one(self.by_kind.get(&Kind::Pointer)?)?;
         let destination = keys.read_pointer(key).ok()?.destination;
         let due = self.bed.model.scan(&keys.due_rows(&destination), 1).ok()?.entries.into_iter().next();
-        let paced = self.bed.model.get(&keys.destination(&destination)).and_then(|found| Destination::decode(&found.value).ok());
-        let paced_until = paced.map(|paced| paced.paced_until).filter(|until| *until > self.bed.now());
-        let next_vest_at = paced_until.or_else(|| Some(keys.read_due(&due?.0).ok()?.vest_at));
+        let known = self.bed.model.get(&keys.destination(&destination)).and_then(|found| Destination::decode(&found.value).ok());
+        let block = known.and_then(|known| known.block_at(self.bed.now(), &self.bed.env.config));
+        let next_vest_at = block.map(|(_, until)| until).or_else(|| Some(keys.read_due(&due?.0).ok()?.vest_at));
         Some(Command::TidyPointer(TidyPointer { key: key.clone(), version: found.version, destination, next_vest_at }))
     }
 
@@ -375,8 +401,8 @@ impl<'b> Scene<'b> {
         let needed = send.filter(|_| kind == Kind::PayloadChunk).is_some_and(|send| {
             self.bed.model.scan(&self.bed.env.keys.members(send), 1).is_ok_and(|page| !page.entries.is_empty())
         });
-        let over =
-            kind != Kind::Destination || Destination::decode(&found.value).is_ok_and(|known| known.paced_until <= self.bed.now());
+        let (now, config) = (self.bed.now(), &self.bed.env.config);
+        let over = kind != Kind::Destination || Destination::decode(&found.value).is_ok_and(|known| known.is_over(now, config));
         (over && !needed).then(|| Command::Prune(Prune { key: key.clone(), version: found.version, chunk_of: send }))
     }
 }

@@ -54,7 +54,7 @@ fn an_entry_claimed_before_the_pause_is_given_back_untried_until_it_ends() {
     let mut bed = Bed::default();
     bed.accept(send(1, &["a.example/1", "a.example/2"]));
     let (key, until) = (bed.env.keys.destination("https://a.example"), bed.now().plus_ms(30_000));
-    bed.before("gate", move |bed| bed.tamper(key, Some(Destination { paced_until: until }.encode())));
+    bed.before("gate", move |bed| bed.tamper(key, Some(Destination { paced_until: until, ..Destination::default() }.encode())));
     assert_eq!(bed.once(1, 2).report.processed, 2);
     for entry in [bed.entry(1, 0), bed.entry(1, 1)] {
         let entry = entry.expect("kept");

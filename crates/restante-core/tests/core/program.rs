@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use restante_core::Command;
 use restante_core::atoms::Bytes;
 use restante_core::keys::Kind;
 use restante_core::machine::{PostResult, SendRequest};
-use restante_core::plan::Wake;
+use restante_core::plan::{HoldNotice, SetHold, Wake};
+use restante_core::{Command, Config};
 
 use crate::bed::{Bed, Fault, config, entry_id, recipient, retry_after, send, status};
 
@@ -32,6 +32,8 @@ pub(crate) enum Step {
     },
     Wait(u64),
     Wake(u8),
+    /// A notice about a host: held for so long, for nobody knows how long, or not any more.
+    Notice(u8, Option<u64>, bool),
     LoseRow(prop::sample::Index),
     LosePointers,
     MakeUnknown(u8),
@@ -45,7 +47,7 @@ pub(crate) enum Step {
     },
 }
 
-const FAULTY: [&str; 22] = [
+const FAULTY: [&str; 25] = [
     "publish",
     "stage-recipients",
     "claim-intent",
@@ -68,6 +70,9 @@ const FAULTY: [&str; 22] = [
     "wake",
     "scan-due",
     "sweep-scan",
+    "gate",
+    "count-attempt",
+    "set-hold",
 ];
 const MOMENTS: [&str; 11] = [
     "publish",
@@ -83,6 +88,24 @@ const MOMENTS: [&str; 11] = [
     "quarantine",
 ];
 
+/// Small limits, so that every one of them is met.
+pub(crate) fn crowded() -> Config {
+    Config {
+        inline_bytes_max: 8,
+        chunk_bytes: 90,
+        counter_slots: 2,
+        recipients_max: 2,
+        expand_entries_max: 2,
+        expand_lanes_max: 2,
+        concurrency_per_destination: 2,
+        ramp_step_ms: 1_000,
+        breaker_failures: 2,
+        breaker_recovery_ms: 30_000,
+        hold_cap_ms: 200_000,
+        ..config()
+    }
+}
+
 fn answers() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(0..6_u8, 0..6)
 }
@@ -96,6 +119,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (0..40_usize, answers()).prop_map(|(actions, answers)| Step::Die { actions, answers }),
         3 => prop_oneof![Just(1), Just(1_000), Just(61_000)].prop_map(Step::Wait),
         1 => (0..12_u8).prop_map(Step::Wake),
+        1 => (0..3_u8, proptest::option::of(prop_oneof![Just(5_000), Just(200_000)]), any::<bool>())
+            .prop_map(|(host, ms, releases)| Step::Notice(host, ms, releases)),
         1 => any::<prop::sample::Index>().prop_map(Step::LoseRow),
         1 => Just(Step::LosePointers),
         1 => (0..12_u8).prop_map(Step::MakeUnknown),
@@ -117,18 +142,6 @@ fn answer(number: u8) -> PostResult {
 }
 
 /// Settings under which little is much: payloads are staged, sends of three and more are intents, chunks hold little.
-pub(crate) fn small_config() -> restante_core::Config {
-    restante_core::Config {
-        inline_bytes_max: 8,
-        chunk_bytes: 90,
-        counter_slots: 2,
-        recipients_max: 2,
-        expand_entries_max: 2,
-        expand_lanes_max: 2,
-        ..config()
-    }
-}
-
 /// Every start of a worker has an owner id of its own.
 #[derive(Default)]
 pub(crate) struct Owners(u8);
@@ -164,6 +177,13 @@ pub(crate) fn perform(bed: &mut Bed, step: Step, sent: &mut u8, owners: &mut Own
         }
         Step::Wait(ms) => bed.now_ms += ms,
         Step::Wake(number) => _ = bed.run(Command::Wake(Wake { id: entry_id(number, 0) })),
+        Step::Notice(host, ms, releases) => {
+            let until = ms.map(|ms| bed.now().plus_ms(ms));
+            let hold = HoldNotice::Hold { from: None, until };
+            let notice = if releases { HoldNotice::Release { from: None } } else { hold };
+            let destination = format!("https://h{host}.example").into();
+            _ = bed.run(Command::SetHold(SetHold { destination, notice }));
+        }
         Step::LoseRow(index) => {
             let rows = bed.all(Kind::DueRow);
             if !rows.is_empty() {
@@ -220,7 +240,7 @@ fn assert_ordered(bed: &Bed) {
 proptest! {
     #[test]
     fn depth_is_a_recount_order_holds_and_everything_ends(steps in prop::collection::vec(step(), 1..40)) {
-        let mut bed = Bed::new(small_config());
+        let mut bed = Bed::new(crowded());
         let (mut sent, mut owners) = (0, Owners::default());
         for step in steps {
             perform(&mut bed, step, &mut sent, &mut owners);

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::DueKey;
 use restante_core::plan::{
-    Accept, BeginSweep, Claim, ClaimIntent, Depth, DropIntent, DropQuarantined, Expand, FinishSweep, Gate, Obstacle, ParkIntent,
-    Prune, Publish, Quarantine, Recipient, Renew, RepairIndex, RepairLane, RepairQueue, ResolveAccept, Revive, SetIntake, Settle,
-    StageBegin, StageChunk, StageRecipients, TidyPointer, Verdict, Wake,
+    Accept, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep, Gate,
+    HoldNotice, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex, RepairLane, RepairQueue,
+    ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, StageRecipients, TidyPointer, Verdict, Wake,
 };
-use restante_core::record::{Body, LaneRef, RecipientChunk, WaitReason};
+use restante_core::record::{Block, Body, LaneRef, RecipientChunk, WaitReason};
 use restante_core::{Command, Config, Env, Stop, View};
 use restante_kv::{Limits, StoreTime, Value, Version, Versioned, check_strict};
 
@@ -26,6 +26,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         proptest::option::of(any::<u64>())
             .prop_map(|retry_after_ms| Verdict::Retry { wait: WaitReason::Backoff, retry_after_ms }),
         at().prop_map(|until| Verdict::Defer { until }),
+        prop_oneof![Just(Block::Held), Just(Block::Circuit), Just(Block::Paced)].prop_map(Verdict::Park),
     ]
 }
 
@@ -39,6 +40,7 @@ fn accept() -> impl Strategy<Value = Command> {
             let recipient = |(n, name): (usize, &String)| Recipient {
                 inbox: format!("https://{name}/{n}").into(),
                 destination: name.as_str().into(),
+                deadline: None,
             };
             Command::Accept(Accept {
                 send: ID.send,
@@ -87,7 +89,11 @@ fn index_commands() -> impl Strategy<Value = Command> {
 fn expand() -> impl Strategy<Value = Command> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (0..9_u32, 0..6_usize, flags, any::<u64>()).prop_map(|(from, count, (ends_chunk, release, is_keyed), slot)| {
-        let recipient = |n| Recipient { inbox: format!("https://h{n}/i").into(), destination: format!("https://h{n}").into() };
+        let recipient = |n| Recipient {
+            inbox: format!("https://h{n}/i").into(),
+            destination: format!("https://h{n}").into(),
+            deadline: None,
+        };
         Command::Expand(Expand {
             send: ID.send,
             owner: OWNER,
@@ -142,6 +148,21 @@ fn intents() -> impl Strategy<Value = Command> {
     ])
 }
 
+/// Notices and reports about a destination.
+fn of_destination() -> impl Strategy<Value = Command> {
+    let destination: std::sync::Arc<str> = "https://a.example".into();
+    let instant = || proptest::option::of(at());
+    let reach = prop_oneof![Just(Reach::Reached), Just(Reach::Failed), Just(Reach::Untried)];
+    (any::<bool>(), any::<bool>(), instant(), instant(), reach).prop_map(move |(counts, holds, from, until, reach)| {
+        let (destination, fence) = (destination.clone(), Fence::new(1));
+        if counts {
+            return Command::CountAttempt(CountAttempt { destination, id: ID, owner: OWNER, fence, reach });
+        }
+        let notice = if holds { HoldNotice::Hold { from, until } } else { HoldNotice::Release { from } };
+        Command::SetHold(SetHold { destination, notice })
+    })
+}
+
 fn command() -> impl Strategy<Value = Command> {
     let simple = prop::sample::select(vec![
         Command::StageBegin(StageBegin { send: ID.send }),
@@ -161,9 +182,11 @@ fn command() -> impl Strategy<Value = Command> {
         Command::SetIntake(SetIntake { open: true }),
         Command::SetIntake(SetIntake { open: false }),
         Command::Depth(Depth {}),
+        Command::Expire(Expire { id: ID, slot: 0 }),
     ]);
     prop_oneof![
         4 => simple, 2 => accept(), 1 => quarantine(), 3 => settle(), 2 => index_commands(), 3 => intents(), 2 => expand(),
+        3 => of_destination(),
     ]
 }
 
@@ -176,6 +199,9 @@ fn settings() -> impl Strategy<Value = Config> {
     (1..5_u64, any::<bool>()).prop_map(|(counter_slots, long)| Config {
         counter_slots,
         max_retention_ms: if long { u64::MAX } else { 1 },
+        breaker_failures: if long { 1 } else { 5 },
+        retry_age_max_ms: u64::from(long),
+        ramp_step_ms: u64::from(!long),
         ..config()
     })
 }

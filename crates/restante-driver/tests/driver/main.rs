@@ -3,6 +3,7 @@
 mod bed;
 mod building;
 mod fanout;
+mod holding;
 mod sending;
 mod telemetry;
 mod working;

@@ -60,3 +60,19 @@ async fn events_name_deliveries_and_repeat_no_secret() {
     assert!(text.contains("refused for good with status 410"), "{text}");
     assert!(!text.contains("the-secret-payload") && !text.contains("sealed-signing"), "{text}");
 }
+
+#[tokio::test]
+async fn changes_of_a_circuit_are_told_with_their_destination_and_their_state() {
+    let written = Written::default();
+    let _guard = tracing::subscriber::set_default(written.clone());
+    let (store, log) = (memory(), Log::default());
+    let broken = PostResult::Status { code: 500, retry_after_ms: None };
+    let config = restante_core::Config { breaker_failures: 2, ..config() };
+    let backlog = backlog(&store, config, answering(&log, move |_| broken));
+    for _ in 0..2 {
+        backlog.send(Message::new("https://a.example/inbox", &b"x"[..])).await.unwrap();
+    }
+    backlog.run_once(2).await;
+    let text = written.0.lock().unwrap().clone();
+    assert!(text.contains(r#"destination=https://a.example state="open""#), "{text}");
+}

@@ -29,6 +29,8 @@ fn text(depth: &DepthView) -> String {
     list(&[
         ("entries", depth.entries.to_string()),
         ("leased", depth.leased.to_string()),
+        ("held", depth.held.to_string()),
+        ("circuit held", depth.circuit_held.to_string()),
         ("intents", depth.intents.to_string()),
         ("pending recipients", depth.pending_recipients.to_string()),
         ("quarantined", depth.quarantined.to_string()),

@@ -86,6 +86,16 @@ fn of_config(config: &mut Config) -> Vec<Field<'_>> {
         conflict_pause_ms,
         expand_entries_max,
         expand_lanes_max,
+        concurrency_per_destination,
+        ramp_step_ms,
+        resume_jitter_ms,
+        held_recheck_interval_ms,
+        hold_cap_ms,
+        retry_age_max_ms,
+        breaker_failures,
+        breaker_window_ms,
+        breaker_recovery_ms,
+        circuit_held_max_ms,
     } = config;
     vec![
         ("prefix", Place::SharedText(prefix)),
@@ -117,6 +127,16 @@ fn of_config(config: &mut Config) -> Vec<Field<'_>> {
         ("conflict_pause", Place::Ms(conflict_pause_ms)),
         ("expand_entries_max", Place::Size(expand_entries_max)),
         ("expand_lanes_max", Place::Size(expand_lanes_max)),
+        ("concurrency_per_destination", Place::Size(concurrency_per_destination)),
+        ("ramp_step", Place::Ms(ramp_step_ms)),
+        ("resume_jitter", Place::Ms(resume_jitter_ms)),
+        ("held_recheck_interval", Place::Ms(held_recheck_interval_ms)),
+        ("hold_cap", Place::Ms(hold_cap_ms)),
+        ("retry_age_max", Place::Ms(retry_age_max_ms)),
+        ("breaker_failures", Place::Size(breaker_failures)),
+        ("breaker_window", Place::Ms(breaker_window_ms)),
+        ("breaker_recovery", Place::Ms(breaker_recovery_ms)),
+        ("circuit_held_max", Place::Ms(circuit_held_max_ms)),
     ]
 }
 

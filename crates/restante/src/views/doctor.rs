@@ -65,5 +65,7 @@ const fn finding_name(finding: &Finding) -> &'static str {
         Finding::OutsideItsQueue { .. } => "outside_its_queue",
         Finding::IntentIncomplete { .. } => "intent_incomplete",
         Finding::StrayRecipients { .. } => "stray_recipients",
+        Finding::HoldsNotCanonical { .. } => "holds_not_canonical",
+        Finding::BreakerOutOfBounds { .. } => "breaker_out_of_bounds",
     }
 }

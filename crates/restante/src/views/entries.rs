@@ -76,6 +76,8 @@ const fn wait_name(wait: WaitReason) -> &'static str {
         WaitReason::RateLimited => "rate_limited",
         WaitReason::Unknown => "unknown",
         WaitReason::Woken => "woken",
+        WaitReason::Held => "held",
+        WaitReason::CircuitHeld => "circuit_held",
     }
 }
 

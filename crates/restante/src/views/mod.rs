@@ -101,6 +101,10 @@ pub struct DepthView {
     pub intents: i64,
     /// Their recipients that are not entries yet.
     pub pending_recipients: i64,
+    /// Deliveries that were found held when they were last looked at.
+    pub held: i64,
+    /// Deliveries that were found before an open circuit when they were last looked at.
+    pub circuit_held: i64,
     /// Whether sends are accepted.
     pub intake: Intake,
     /// Whether intake is closed and no intents and no entries are left.
@@ -115,6 +119,8 @@ impl From<DepthReport> for DepthView {
             quarantined: report.quarantined,
             intents: report.intents,
             pending_recipients: report.pending_recipients,
+            held: report.held,
+            circuit_held: report.circuit_held,
             intake: Intake::of(report.intake_open),
             drained: report.is_drained(),
         }

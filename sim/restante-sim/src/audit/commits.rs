@@ -6,21 +6,21 @@ use restante_core::Subject;
 use restante_core::atoms::{Bytes, EntryId};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
-use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record};
+use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned};
 
 use super::ghost::{End, GhostEntry, GhostLease};
 use super::{Auditor, Evidence};
-use crate::world::Origin;
 use crate::world::alias::{EntryAlias, SendAlias, read_send_id};
+use crate::world::{EPOCH_MS, Origin};
 
 impl Auditor {
     /// A transaction was applied to `store`; `before` is what each written key held.
     #[expect(clippy::too_many_arguments, reason = "what one commit was, and when")]
     pub(crate) fn on_commit(
         &mut self,
-        _origin: Origin,
+        origin: Origin,
         about: &About,
         txn: &Txn,
         before: &[Option<Versioned>],
@@ -29,6 +29,7 @@ impl Auditor {
         now: StoreTime,
     ) {
         self.on_intents(about, txn, before, store, at, now);
+        self.on_destination_commit(origin, about, txn, at, now);
         for (write, before) in txn.writes.iter().zip(before) {
             let before = before.as_ref().map(|found| &found.value);
             match (self.env.keys.kind_of(&write.key), &write.mutation) {
@@ -38,7 +39,18 @@ impl Auditor {
                         self.intake_open = intake.open;
                     }
                 }
-                (Some(Kind::Destination), Mutation::Put(value)) => self.on_destination(&write.key, value, now),
+                (Some(Kind::Destination), mutation) => {
+                    let after = match mutation {
+                        Mutation::Put(value) => Some(value),
+                        Mutation::Delete => None,
+                    };
+                    if let Ok(destination) = self.env.keys.read_destination(&write.key) {
+                        self.on_known(&destination, about, before, after, at, now);
+                    }
+                    if let Some(value) = after {
+                        self.on_destination(&write.key, value, now);
+                    }
+                }
                 (Some(Kind::Entry), mutation) => {
                     let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
                     match (before, mutation) {
@@ -82,7 +94,10 @@ impl Auditor {
     }
 
     fn on_destination(&mut self, key: &Key, value: &Value, now: StoreTime) {
-        let Ok(Destination { paced_until }) = Destination::decode(value) else { return };
+        let Ok(Destination { paced_until, .. }) = Destination::decode(value) else { return };
+        if paced_until <= now {
+            return;
+        }
         self.mark("retry-after-was-kept");
         let of_key = |destination: &Arc<str>| self.env.keys.destination(destination) == *key;
         if let Some(destination) = self.entries.values().map(|ghost| &ghost.destination).find(|known| of_key(known)) {
@@ -122,6 +137,8 @@ impl Auditor {
             accepted: Default::default(),
             told: Default::default(),
             gate_read_at: None,
+            gate_seen: None,
+            claimed_at: StoreTime::default(),
             changed_at: at,
         };
         self.entries.insert(id, ghost);
@@ -130,8 +147,10 @@ impl Auditor {
     fn on_entry_changed(&mut self, id: EntryId, about: &About, before: &Value, after: &Value, at: SimTime, now: StoreTime) {
         let (Ok(before), Ok(after)) = (Entry::decode(before), Entry::decode(after)) else { return };
         let tolerance_ms = self.tolerance_ms;
+        let is_parked = about.what == "settle" && after.wait == WaitReason::Held && before.lease.is_some();
+        let held_for_nothing = is_parked && self.parked_as_held_for_nothing(id, about.fence);
         let Some(ghost) = self.entries.get_mut(&id) else { return };
-        let mut broken: Option<&'static str> = None;
+        let mut broken: Option<&'static str> = held_for_nothing.then_some("held-only-under-a-hold");
         let mut mark: Option<&'static str> = None;
         if after.origin != ghost.origin {
             broken = Some("retention-origin-is-immutable");
@@ -152,6 +171,7 @@ impl Auditor {
                     broken = broken.or(Some("lease-is-exclusive"));
                 }
                 ghost.wake_pending = false;
+                ghost.claimed_at = now;
             }
             "renew" if by_its_claim => {
                 mark = Some("lease-was-renewed");
@@ -213,7 +233,7 @@ impl Auditor {
             Some(End::Quarantined)
         } else {
             let fence_now = Entry::decode(before).map(|entry| entry.fence);
-            if fence_now.is_ok_and(|fence| fence != about.fence) {
+            if about.what == "settle" && fence_now.is_ok_and(|fence| fence != about.fence) {
                 broken = Some("settle-holds-the-fence");
             }
             if put(&self.env.keys.dead_letter(id)).is_some() {
@@ -229,10 +249,15 @@ impl Auditor {
             broken = broken.or(Some("nothing-vanishes"));
         }
         self.delivered_count += u64::from(end == Some(End::Delivered));
+        let (destination, took_ms) =
+            (ghost.destination.clone(), StoreTime::from_ms(EPOCH_MS + at.as_ms()).since_ms(ghost.origin));
         if let Some(lane) = ghost.lane.clone()
             && let Some(queue) = self.lanes.get_mut(&lane)
         {
             queue.retain(|waiting| *waiting != id);
+        }
+        if end == Some(End::Delivered) && self.is_healthy(&destination) {
+            self.healthy_ms.push(took_ms);
         }
         if let Some(property) = broken {
             self.violate(at, property, Self::of_entry(id));

@@ -8,6 +8,8 @@ use restante_core::plan::Recipient;
 use restante_engine::SimTime;
 use restante_kv::StoreTime;
 
+use super::destinations::GateSeen;
+
 /// How an entry ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
@@ -45,6 +47,10 @@ pub(super) struct GhostEntry {
     pub(super) told: BTreeSet<Fence>,
     /// When the latest gate read its snapshot, with its token.
     pub(super) gate_read_at: Option<(Fence, StoreTime)>,
+    /// What the latest gate would have seen, had it read what was there.
+    pub(super) gate_seen: Option<GateSeen>,
+    /// When it was claimed last.
+    pub(super) claimed_at: StoreTime,
     /// When it was created or changed last.
     pub(super) changed_at: SimTime,
 }

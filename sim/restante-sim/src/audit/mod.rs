@@ -1,6 +1,7 @@
 //! The auditor: it sees every commit, POST and answer, knows what really happened, and checks the properties.
 
 mod commits;
+mod destinations;
 mod fanout;
 mod ghost;
 mod posts;
@@ -12,22 +13,40 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use restante_core::atoms::{EntryId, SendId};
+use restante_core::atoms::{EntryId, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
-use restante_core::plan::{DepthReport, Recipient, Settled};
-use restante_core::record::{Class, Destination, DropReason, Entry, Intent, Quarantined, Record};
-use restante_core::{Env, Observation, Rejection};
+use restante_core::plan::{DepthReport, HoldNotice, Recipient, Settled};
+use restante_core::record::{Block, CircuitState, Class, Counters, Destination, DropReason, Entry, Intent, Quarantined, Record};
+use restante_core::{CircuitChange, Env, Observation, Rejection};
 use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};
 
 use crate::scenario::Scenario;
 use crate::world::alias::{EntryAlias, SendAlias, SendKey, owner_id, read_send_id};
 use crate::world::{CLOCK_STEP, EPOCH_MS, Origin, Task};
+use destinations::GhostDestination;
 use ghost::{End, GhostEntry, GhostIntent, GhostLane, GhostSend};
 
 /// Evidence of a violation: role and alias.
 pub(crate) type Evidence = Vec<(&'static str, String)>;
+
+/// How long a commit takes from its snapshot on, while nobody stands still.
+const PLAN_SLACK_MS: u64 = 3_000;
+
+fn longest_pause_ms(scenario: &Scenario) -> u64 {
+    let process = &scenario.faults.process;
+    if process.pause.0 > 0 { process.pause_length.map_or(10_000, |length| length.max.0) } else { 0 }
+}
+
+/// Two rounds of one worker with everything it can have under way, if every destination has something for it.
+fn longest_round_ms(scenario: &Scenario) -> u64 {
+    let longest_ms = scenario.latency.network.max.0.min(scenario.config.request_timeout.0);
+    2 * u64::from(scenario.world.destinations) * longest_ms / scenario.config.concurrency.max(1) as u64
+}
+
+/// How long anything takes that is not in the settings: store operations, deliveries under way, a sweep itself.
+const LOOK_SLACK_MS: u64 = 10_000;
 
 /// Checks the properties against what really happened.
 #[derive(Clone)]
@@ -57,6 +76,27 @@ pub(crate) struct Auditor {
     /// How far clocks that judge one lease may lie apart in this scenario.
     tolerance_ms: u64,
     index_lost_at_all: bool,
+    destinations: BTreeMap<Arc<str>, GhostDestination>,
+    /// Notices by the command that passes them on.
+    notices: BTreeMap<Task, HoldNotice>,
+    /// Claims that were admitted as probes.
+    probes: BTreeSet<(EntryId, Fence)>,
+    /// How long deliveries to hosts took that nothing is wrong with.
+    pub(crate) healthy_ms: Vec<u64>,
+    /// Hosts that something is wrong with: those of the lowest numbers.
+    ailing_count: u32,
+    /// Whether nobody ever stands still, no store operation takes long, and everybody judges by one clock.
+    is_steady: bool,
+    /// Whether nothing hinders anybody here from doing what is due, also before faults end.
+    is_calm: bool,
+    /// How much later than its snapshot anybody may believe it is. A store without a clock leaves that to who uses the answer.
+    ahead_ms: u64,
+    /// How far the instant at which something was planned may lie from its commit.
+    plan_slack_ms: u64,
+    /// How much longer than its settings say a look at something may take to happen.
+    look_slack_ms: u64,
+    /// Whether somebody delivers for good.
+    is_served: bool,
 }
 
 impl Auditor {
@@ -86,6 +126,24 @@ impl Auditor {
             recounts: BTreeMap::new(),
             tolerance_ms,
             index_lost_at_all: false,
+            destinations: BTreeMap::new(),
+            notices: BTreeMap::new(),
+            probes: BTreeSet::new(),
+            healthy_ms: Vec::new(),
+            ailing_count: scenario.faults.receiver.ailing_count(),
+            is_steady: scenario.faults.process == Default::default()
+                && scenario.faults.store.slow.0 == 0
+                && scenario.world.store_clock,
+            ahead_ms: tolerance_ms + if scenario.world.store_clock { 0 } else { longest_pause_ms(scenario) },
+            plan_slack_ms: PLAN_SLACK_MS + longest_pause_ms(scenario),
+            is_calm: {
+                let faults = &scenario.faults;
+                let (store, process) = (faults.store == Default::default(), faults.process == Default::default());
+                store && process && faults.signals == Default::default() && faults.clocks == Default::default()
+            },
+            look_slack_ms: LOOK_SLACK_MS + longest_round_ms(scenario),
+            // A bounded run that reached its limit looks no further, and the next one comes when it has swept.
+            is_served: scenario.world.workers > 0,
         }
     }
 
@@ -155,6 +213,8 @@ impl Auditor {
             DeliveryEnd::LeaseLost => self.mark("lease-lost-before-settle"),
             DeliveryEnd::Settled(Settled::Gone) => self.mark("ambiguous-settle-had-happened"),
             DeliveryEnd::Settled(Settled::Deferred) => self.mark("gate-deferred"),
+            DeliveryEnd::Settled(Settled::Parked(Block::Held)) => self.mark("gate-parked-held"),
+            DeliveryEnd::Settled(Settled::Parked(Block::Circuit)) => self.mark("gate-parked-circuit"),
             DeliveryEnd::Settled(_) | DeliveryEnd::NotClaimed | DeliveryEnd::Quarantined | DeliveryEnd::Yielded(_) => {}
         }
     }
@@ -177,6 +237,20 @@ impl Auditor {
             | Observation::Expanded { .. }
             | Observation::IntentDropped { .. } => {}
             Observation::QueueRepaired { .. } => self.mark("queue-was-repaired"),
+            Observation::CircuitChanged { change, .. } => match change {
+                CircuitChange::Opened => self.mark("circuit-opened"),
+                CircuitChange::HalfOpened => self.mark("circuit-half-opened"),
+                CircuitChange::Closed => self.mark("circuit-closed"),
+            },
+            Observation::HoldSet { .. } => self.mark("hold-was-set"),
+            Observation::HoldReleased { .. } => self.mark("hold-was-released"),
+            Observation::Dropped { reason: DropReason::CircuitHeld, .. } => self.mark("dropped-circuit-held"),
+            Observation::Dropped { reason: DropReason::RetryAge, entry } => {
+                self.mark("dropped-for-age");
+                if self.dropped_for_age_too_early(*entry) {
+                    self.violate(at, "hold-credit-is-the-union", vec![("entry", EntryAlias(*entry).to_string())]);
+                }
+            }
         }
     }
 
@@ -203,9 +277,14 @@ impl Auditor {
                 let recount = self.recount(store);
                 self.recounts.insert(origin.task, recount);
                 self.check_conservation(&recount, at);
+                if self.is_calm {
+                    let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                    self.check_bounds(store, StoreTime::from_ms(EPOCH_MS), at, now);
+                }
             }
             ("gate", restante_core::Subject::Entry(id)) => {
                 let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                self.on_gate_read(*id, about, store, now);
                 if let Some(ghost) = self.entries.get_mut(id) {
                     ghost.gate_read_at = Some((about.fence, now));
                 }
@@ -216,30 +295,26 @@ impl Auditor {
 
     fn recount(&self, store: &Model) -> DepthReport {
         let keys = &self.env.keys;
-        let intake_open = self.intake_open;
-        let mut report = DepthReport { entries: 0, leased: 0, quarantined: 0, intake_open, intents: 0, pending_recipients: 0 };
+        let mut sum = Counters::default();
         let remaining = |bytes: &[u8]| Intent::remaining_of(bytes).map_or(0, i64::from);
         for (key, record) in store.iter() {
             match keys.kind_of(key) {
-                Some(Kind::Entry) => {
-                    report.entries += 1;
-                    report.leased += i64::from(Class::of(&record.value) == Some(Class::Leased));
-                }
+                Some(Kind::Entry) => sum = sum.plus(Class::counted_of(&record.value)),
                 Some(Kind::Quarantined) => {
-                    report.quarantined += 1;
+                    sum.quarantined += 1;
                     if keys.read_entry(Kind::Quarantined, key).is_ok_and(|id| id.is_intent()) {
                         let aside = Quarantined::decode(&record.value);
-                        report.pending_recipients += aside.map_or(0, |aside| remaining(aside.record.as_slice()));
+                        sum.pending_recipients += aside.map_or(0, |aside| remaining(aside.record.as_slice()));
                     }
                 }
                 Some(Kind::Intent) => {
-                    report.intents += 1;
-                    report.pending_recipients += remaining(record.value.as_bytes());
+                    sum.intents += 1;
+                    sum.pending_recipients += remaining(record.value.as_bytes());
                 }
                 _ => {}
             }
         }
-        report
+        DepthReport::new(sum, self.intake_open)
     }
 
     fn check_conservation(&mut self, recount: &DepthReport, at: SimTime) {
@@ -277,6 +352,8 @@ impl Auditor {
             ("entries", report.entries != recount.entries),
             ("leased", report.leased != recount.leased),
             ("quarantined", report.quarantined != recount.quarantined),
+            ("held", report.held != recount.held),
+            ("circuit-held", report.circuit_held != recount.circuit_held),
             ("intake", report.intake_open != recount.intake_open),
             ("intents", report.intents != recount.intents),
             ("pending-recipients", report.pending_recipients != recount.pending_recipients),
@@ -325,6 +402,29 @@ impl Auditor {
             (destination, until.since_ms(now)).hash(hasher);
         }
         self.intake_open.hash(hasher);
+        self.hash_destinations(hasher, now);
+    }
+
+    /// Whether a destination is one that nothing is wrong with in this scenario.
+    fn is_healthy(&self, destination: &str) -> bool {
+        crate::world::alias::destination_index(destination) >= self.ailing_count
+    }
+
+    /// How long the slowest of a hundred deliveries to healthy hosts took.
+    pub(crate) fn healthy_p99_ms(&self) -> Option<u64> {
+        let mut sorted = self.healthy_ms.clone();
+        sorted.sort_unstable();
+        let at = (sorted.len() * 99).div_ceil(100).checked_sub(1)?;
+        sorted.get(at).copied()
+    }
+
+    /// A run has ended as it should: was every healthy host served in time?
+    pub(crate) fn check_healthy(&mut self, bound: Option<crate::scenario::Ms>, at: SimTime) {
+        if let (Some(bound), Some(p99_ms)) = (bound, self.healthy_p99_ms())
+            && p99_ms > bound.0
+        {
+            self.violate(at, "a-dead-host-starves-nobody", vec![("hosts", "healthy".to_owned())]);
+        }
     }
 
     /// A single run reports. What was discoverable and due when it began, and nobody touched since, it must have found.
@@ -351,7 +451,7 @@ impl Auditor {
             let due_key = keys.due(&entry.destination, entry.vest_at, id);
             let is_untouched = self.entries.get(&id).is_some_and(|ghost| ghost.changed_at <= began_at);
             let is_due = is_untouched && entry.active && entry.vest_at <= limit && store.get(&due_key).is_some();
-            if is_due && !self.index_lost_at_all && !is_paced(store, &self.env, &entry.destination, limit) {
+            if is_due && !self.index_lost_at_all && !is_blocked(store, &self.env, &entry.destination, limit) {
                 self.violate(at, "no-more-means-none", vec![("entry", EntryAlias(id).to_string())]);
                 return;
             }
@@ -386,8 +486,16 @@ impl Auditor {
     }
 }
 
-/// Whether a destination's pause lasted until `at` at least: what it held back then was not due.
-fn is_paced(store: &Model, env: &Env, destination: &str, at: StoreTime) -> bool {
+/// Whether a destination's pause, hold or open circuit lasted until `at` at least: what it kept back then was not due.
+fn is_blocked(store: &Model, env: &Env, destination: &str, at: StoreTime) -> bool {
     let record = store.get(&env.keys.destination(destination));
-    record.and_then(|found| Destination::decode(&found.value).ok()).is_some_and(|known| known.paced_until >= at)
+    let known = record.and_then(|found| Destination::decode(&found.value).ok());
+    // What was released since was kept back until then; it is found by whoever looks next.
+    let lasted = |known: &Destination| {
+        // Each destination is looked at a little later than it is released, by its own measure.
+        let ends = known.holds.iter().map(|hold| hold.until).chain([known.paced_until, known.resumed_at]);
+        let ends = ends.map(|end| end.plus_ms(env.config.resume_jitter_ms));
+        known.block_at(at, &env.config).is_some() || known.circuit_at(at) != CircuitState::Closed || ends.max() >= Some(at)
+    };
+    known.is_some_and(|known| lasted(&known))
 }

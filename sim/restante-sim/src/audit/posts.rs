@@ -11,7 +11,7 @@ use crate::world::Origin;
 use crate::world::alias::{EntryAlias, read_send_id};
 
 impl Auditor {
-    pub(crate) fn on_post_begin(&mut self, _origin: Origin, post: &Post, at: SimTime, now: StoreTime) {
+    pub(crate) fn on_post_begin(&mut self, origin: Origin, post: &Post, at: SimTime, now: StoreTime) {
         let evidence = vec![("entry", EntryAlias(post.entry).to_string())];
         let tolerance_ms = self.tolerance_ms;
         let Some(ghost) = self.entries.get_mut(&post.entry) else {
@@ -45,6 +45,7 @@ impl Auditor {
         if let Some(property) = broken {
             self.violate(at, property, evidence);
         }
+        self.on_post_to_destination(origin, post, at, now);
     }
 
     pub(crate) fn on_arrive(&mut self, entry: EntryId, fence: Fence, payload: &Bytes, code: u16, at: SimTime) {
@@ -65,6 +66,7 @@ impl Auditor {
     /// A worker learns how its POST ended.
     pub(crate) fn on_answer(&mut self, about: &About, result: PostResult, now: StoreTime) {
         let Subject::Entry(id) = &about.subject else { return };
+        self.on_post_ended(*id, about.fence);
         let Some(ghost) = self.entries.get_mut(id) else { return };
         let holds = ghost.fence_max == about.fence;
         if holds && matches!(result, PostResult::Status { code: 200..=299, .. }) {

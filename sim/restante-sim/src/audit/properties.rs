@@ -73,6 +73,54 @@ pub const PROPERTIES: &[Property] = &[
         "After a Retry-After is committed, no gate passes a POST to that destination before it is over.",
     ),
     Property::always("wake-is-not-lost", "After a wake during a lease, the settle that keeps the entry makes it due at once."),
+    // Holds.
+    Property::always("no-post-under-a-hold", "No POST begins whose gate snapshot showed a hold of its destination."),
+    Property::always(
+        "held-only-under-a-hold",
+        "A gate parks an entry as held only while a hold is known, to its last confirmation and cap.",
+    ),
+    Property::always(
+        "hold-credit-is-the-union",
+        "Retry age leaves out exactly the time under known holds, counted once, open ones to their last confirmation and cap.",
+    ),
+    Property::always(
+        "held-work-is-looked-at",
+        "After a hold has ended, what waited for its destination is looked at within the recheck interval, without traffic.",
+    ),
+    Property::always(
+        "what-is-over-goes",
+        "What has outlived its retention is dropped within two sweeps, also where nothing may be posted.",
+    ),
+    // Circuits.
+    Property::always(
+        "open-circuit-passes-only-probes",
+        "No POST begins whose gate snapshot showed a circuit that was not closed, except the probe that it admitted.",
+    ),
+    Property::always("one-probe-in-flight", "A half-open circuit admits a probe only when no other is under way."),
+    Property::always(
+        "circuit-opens-by-its-rule",
+        "A circuit opens when enough attempts failed within the window, and not before.",
+    ),
+    Property::always(
+        "breaker-state-is-bounded",
+        "What is kept of a destination is bounded in size and in time, and outlives its probe.",
+    ),
+    Property::always("expired-takes-no-probe", "An entry whose retention has ended takes no probe."),
+    Property::always("circuit-holds-end", "What a circuit has kept back for its time is dropped."),
+    Property::always(
+        "destination-changes-touch-few-rows",
+        "Holding and releasing a destination, and opening and closing its circuit, writes two rows at most, whatever waits there.",
+    ),
+    // Fairness.
+    Property::always(
+        "destination-keeps-to-its-share",
+        "A worker has no more deliveries to one destination under way than its share.",
+    ),
+    Property::always("a-dead-host-starves-nobody", "Beside hosts that do not answer, the others are served in time."),
+    Property::always(
+        "released-is-resumed-step-by-step",
+        "After a hold or an open circuit, a worker has one more delivery to the destination under way with every step.",
+    ),
     // Answers.
     Property::always("depth-is-the-recount", "Depth equals a recount of the records at the same snapshot."),
     Property::always(
@@ -126,4 +174,13 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("unpublished-was-collected", "Recipients that were staged and never published were collected."),
     Property::sometimes("queue-was-repaired", "The sweep moved an order key's FIFO past a head that had vanished."),
     Property::sometimes("drained-was-proved", "With intake closed, depth proved the backlog drained."),
+    Property::sometimes("hold-was-set", "A destination was held."),
+    Property::sometimes("hold-was-released", "A destination was released before its hold ended."),
+    Property::sometimes("gate-parked-held", "A gate parked an entry because its destination was held."),
+    Property::sometimes("gate-parked-circuit", "A gate parked an entry because its destination's circuit was not closed."),
+    Property::sometimes("circuit-opened", "A circuit opened."),
+    Property::sometimes("circuit-half-opened", "A circuit admitted a probe."),
+    Property::sometimes("circuit-closed", "A circuit that was not closed closed."),
+    Property::sometimes("dropped-circuit-held", "A delivery was given up because a circuit had kept it back for too long."),
+    Property::sometimes("dropped-for-age", "A delivery was given up because it was too old for another attempt."),
 ];

@@ -24,7 +24,16 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         conflicting_entries_count,
     } = store;
     let NetworkFaults { lost_request, lost_response, duplicated, reset, refused, dns, tls, late } = network;
-    let ReceiverFaults { server_error, rate_limited, gone, refused: receiver_refused, dead_hosts_count } = receiver;
+    let ReceiverFaults {
+        server_error,
+        rate_limited,
+        gone,
+        refused: receiver_refused,
+        dead_hosts_count,
+        flapping_hosts_count,
+        flap_every: _,
+        slow_hosts_count,
+    } = receiver;
     let ProcessFaults {
         crash_before_commit,
         crash_after_commit,
@@ -38,6 +47,8 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         pause,
         pause_length: _,
         graceful_restarts_count,
+        downtimes_count,
+        downtime: _,
     } = process;
     let SignalFaults { lost: signal_lost, duplicated: signal_duplicated, late: signal_late } = signals;
     let ClockFaults { skew, drift, steps_count, step: _ } = clocks;
@@ -69,6 +80,8 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         ("receiver.gone", gone.0 > 0),
         ("receiver.refused", receiver_refused.0 > 0),
         ("receiver.dead-host", *dead_hosts_count > 0),
+        ("receiver.flapping-host", *flapping_hosts_count > 0),
+        ("receiver.slow-host", *slow_hosts_count > 0),
         ("process.crash-before-commit", crash_before_commit.0 > 0),
         ("process.crash-after-commit", crash_after_commit.0 > 0),
         ("process.crash-before-post", crash_before_post.0 > 0),
@@ -78,6 +91,7 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         ("process.pause-before-post", pause_before_post.0 > 0),
         ("process.pause", pause.0 > 0),
         ("process.graceful-restart", *graceful_restarts_count > 0),
+        ("process.downtime", *downtimes_count > 0),
         ("signals.lost", signal_lost.0 > 0),
         ("signals.duplicated", signal_duplicated.0 > 0),
         ("signals.late", signal_late.0 > 0),

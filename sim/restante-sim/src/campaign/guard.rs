@@ -138,6 +138,7 @@ pub(super) fn panicked(seed: u64, options: &RunOptions, violation: Violation, Pa
         events: 0,
         entries: 0,
         delivered: 0,
+        healthy_p99_ms: None,
         sim_time: SimTime::ZERO,
         marks: Marks::new(),
         faults: FaultCounts::new(),

@@ -81,6 +81,8 @@ pub struct World {
     pub settle_within: Ms,
     /// Most events of a run; more is a livelock.
     pub events_max: u64,
+    /// Within which time 99 of 100 deliveries to hosts that nothing is wrong with are done; no bound if not given.
+    pub healthy_p99: Option<Ms>,
 }
 
 impl Default for World {
@@ -95,6 +97,7 @@ impl Default for World {
             heal_at: Ms(30_000),
             settle_within: Ms(300_000),
             events_max: 200_000,
+            healthy_p99: None,
         }
     }
 }
@@ -135,6 +138,16 @@ pub struct Workload {
     pub close_intake_at: Option<Ms>,
     /// When an operator opens it again.
     pub open_intake_at: Option<Ms>,
+    /// Hold notices that an operator passes on.
+    pub holds_count: u32,
+    /// How long a hold lasts.
+    pub hold_length: Span,
+    /// Share of notices that do not say when the hold ends.
+    pub hold_unknown_end: Share,
+    /// Share of holds that are extended half-way.
+    pub hold_extended: Share,
+    /// Share of holds that are released before they end.
+    pub hold_released: Share,
 }
 
 impl Default for Workload {
@@ -156,6 +169,11 @@ impl Default for Workload {
             depths_count: 4,
             close_intake_at: None,
             open_intake_at: None,
+            holds_count: 0,
+            hold_length: Span::ms(2_000, 12_000),
+            hold_unknown_end: Share(0),
+            hold_extended: Share(0),
+            hold_released: Share(0),
         }
     }
 }
@@ -187,6 +205,16 @@ pub struct ConfigTable {
     pub tries_max: u32,
     pub expand_entries_max: usize,
     pub expand_lanes_max: usize,
+    pub concurrency_per_destination: usize,
+    pub ramp_step: Ms,
+    pub resume_jitter: Ms,
+    pub held_recheck_interval: Ms,
+    pub hold_cap: Ms,
+    pub retry_age_max: Ms,
+    pub breaker_failures: usize,
+    pub breaker_window: Ms,
+    pub breaker_recovery: Ms,
+    pub circuit_held_max: Ms,
 }
 
 impl Default for ConfigTable {
@@ -214,6 +242,16 @@ impl Default for ConfigTable {
             tries_max: 8,
             expand_entries_max: 3,
             expand_lanes_max: 2,
+            concurrency_per_destination: usize::MAX,
+            ramp_step: Ms(0),
+            resume_jitter: Ms(0),
+            held_recheck_interval: Ms(5_000),
+            hold_cap: Ms(20_000),
+            retry_age_max: Ms(0),
+            breaker_failures: 0,
+            breaker_window: Ms(20_000),
+            breaker_recovery: Ms(5_000),
+            circuit_held_max: Ms(60_000),
         }
     }
 }
@@ -244,6 +282,16 @@ impl ConfigTable {
             tries_max: self.tries_max,
             expand_entries_max: self.expand_entries_max,
             expand_lanes_max: self.expand_lanes_max,
+            concurrency_per_destination: self.concurrency_per_destination,
+            ramp_step_ms: self.ramp_step.0,
+            resume_jitter_ms: self.resume_jitter.0,
+            held_recheck_interval_ms: self.held_recheck_interval.0,
+            hold_cap_ms: self.hold_cap.0,
+            retry_age_max_ms: self.retry_age_max.0,
+            breaker_failures: self.breaker_failures,
+            breaker_window_ms: self.breaker_window.0,
+            breaker_recovery_ms: self.breaker_recovery.0,
+            circuit_held_max_ms: self.circuit_held_max.0,
             ..Config::new(self.max_retention.0)
         }
     }
@@ -352,6 +400,19 @@ pub struct ReceiverFaults {
     pub refused: Share,
     /// Hosts that answer nothing until the world heals.
     pub dead_hosts_count: u32,
+    /// Hosts, after the dead ones, that answer nothing for a while, then everything, again and again until the world heals.
+    pub flapping_hosts_count: u32,
+    /// How long they do either.
+    pub flap_every: Option<Ms>,
+    /// Hosts, after those, whose answers take nearly as long as a request may, until the world heals.
+    pub slow_hosts_count: u32,
+}
+
+impl ReceiverFaults {
+    /// Hosts that something is wrong with for good until the world heals.
+    pub fn ailing_count(&self) -> u32 {
+        self.dead_hosts_count + self.flapping_hosts_count + self.slow_hosts_count
+    }
 }
 
 /// Faults of processes.
@@ -382,6 +443,10 @@ pub struct ProcessFaults {
     pub pause_length: Option<Span>,
     /// Graceful restarts of workers: what is under way ends, nothing new is taken.
     pub graceful_restarts_count: u32,
+    /// Times at which nobody delivers: all workers and cron callers are gone at once.
+    pub downtimes_count: u32,
+    /// How long nobody does.
+    pub downtime: Option<Span>,
 }
 
 impl ProcessFaults {

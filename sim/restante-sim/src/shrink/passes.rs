@@ -142,9 +142,10 @@ impl<'c> Shrinker<'c> {
         let sends = producers.flat_map(|producer| (1..=load.sends_count).map(move |number| format!("{producer}{number}")));
         let depths = (0..load.depths_count).map(|number| format!("depth {number}"));
         let wakes = (0..load.wakes_count).map(|number| format!("wake-some {number}"));
+        let holds = (0..load.holds_count * 4).map(|number| format!("set-hold {number}"));
         let tape = self.current.candidate.tape();
         let is_left_out = |key: &String| tape.entries.iter().any(|entry| entry.site == SKIP && entry.key == *key);
-        sends.chain(depths).chain(wakes).filter(|key| !is_left_out(key)).collect()
+        sends.chain(depths).chain(wakes).chain(holds).filter(|key| !is_left_out(key)).collect()
     }
 
     fn calm_load(&mut self) {

@@ -14,15 +14,16 @@ const fn setting<T>(section: &'static str, key: &'static str, of: fn(&Scenario) 
 }
 
 /// How much is asked of the backlog and of the world, with the least that makes sense.
-pub(super) const LOAD: [(Setting<u64>, u64); 4] = [
+pub(super) const LOAD: [(Setting<u64>, u64); 5] = [
     (setting("workload", "sends_count", |scenario| scenario.workload.sends_count.into()), 1),
     (setting("workload", "producers", |scenario| scenario.workload.producers.into()), 1),
     (setting("workload", "depths_count", |scenario| scenario.workload.depths_count.into()), 0),
     (setting("workload", "wakes_count", |scenario| scenario.workload.wakes_count.into()), 0),
+    (setting("workload", "holds_count", |scenario| scenario.workload.holds_count.into()), 0),
 ];
 
 /// How often something goes wrong, with the least that differs from never.
-pub(super) const INCIDENTS: [(Setting<u64>, u64); 10] = [
+pub(super) const INCIDENTS: [(Setting<u64>, u64); 13] = [
     (setting("faults.store", "outages_count", |scenario| scenario.faults.store.outages_count.into()), 0),
     (setting("faults.store", "lost_due_rows_count", |scenario| scenario.faults.store.lost_due_rows_count.into()), 0),
     (setting("faults.store", "lost_pointers_count", |scenario| scenario.faults.store.lost_pointers_count.into()), 0),
@@ -32,6 +33,9 @@ pub(super) const INCIDENTS: [(Setting<u64>, u64); 10] = [
     (setting("faults.store", "conflicting_entries_count", |scenario| scenario.faults.store.conflicting_entries_count.into()), 0),
     (setting("faults.receiver", "dead_hosts_count", |scenario| scenario.faults.receiver.dead_hosts_count.into()), 0),
     (setting("faults.process", "graceful_restarts_count", |scenario| scenario.faults.process.graceful_restarts_count.into()), 0),
+    (setting("faults.receiver", "flapping_hosts_count", |scenario| scenario.faults.receiver.flapping_hosts_count.into()), 0),
+    (setting("faults.receiver", "slow_hosts_count", |scenario| scenario.faults.receiver.slow_hosts_count.into()), 0),
+    (setting("faults.process", "downtimes_count", |scenario| scenario.faults.process.downtimes_count.into()), 0),
     (setting("faults.clocks", "steps_count", |scenario| scenario.faults.clocks.steps_count.into()), 0),
 ];
 

@@ -55,6 +55,12 @@ pub(crate) fn destination(index: u32) -> Arc<str> {
     format!("https://host-{index}.example").into()
 }
 
+/// The number of a destination; beyond every number if it is none of the scenario's.
+pub(crate) fn destination_index(destination: &str) -> u32 {
+    let digits = destination.trim_start_matches("https://host-").trim_end_matches(".example");
+    digits.parse().unwrap_or(u32::MAX)
+}
+
 /// Shows a send id by its alias.
 pub(crate) struct SendAlias(pub SendId);
 

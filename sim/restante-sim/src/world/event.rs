@@ -95,4 +95,5 @@ pub(crate) enum Incident {
     ConflictingEntry { number: u32 },
     ClockStep { number: u32 },
     GracefulRestart { number: u32 },
+    Downtime { number: u32 },
 }

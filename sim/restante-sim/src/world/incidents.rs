@@ -39,6 +39,7 @@ impl World<'_> {
                 self.restart_gracefully(number);
                 return;
             }
+            Incident::Downtime { number } => ("process.downtime", self.nobody_delivers(number)),
         };
         self.faults.requested(family);
         if delivered {
@@ -134,6 +135,7 @@ impl World<'_> {
             active: false,
             wait: WaitReason::New,
             wake_gen: 0,
+            deadline: None,
         };
         self.row("store", "conflicting-entry", format_args!("{}", alias::EntryAlias(id)), format_args!(""));
         self.set(self.env.keys.entry(id), Mutation::Put(entry.encode()));
@@ -158,6 +160,20 @@ impl World<'_> {
         self.nodes[node].clock.offset_ms += step_ms;
         let name = self.nodes[node].name.clone();
         self.row(&name, "clock-step", format_args!(""), format_args!("{step_ms} ms"));
+        true
+    }
+
+    /// Everybody who delivers is gone, and comes back some time later, under other owner ids.
+    fn nobody_delivers(&mut self, number: u32) -> bool {
+        let length = self.scenario.faults.process.downtime.unwrap_or(Span::ms(5_000, 20_000));
+        let length_ms = self.span("process.downtime-length", format_args!("downtime {number}"), length);
+        self.row("world", "downtime", format_args!(""), format_args!("for {length_ms} ms"));
+        for node in 0..self.nodes.len() {
+            if matches!(self.nodes[node].role, Role::Worker | Role::Cron) && self.nodes[node].up {
+                self.nodes[node].forget();
+                self.push_in(length_ms, node as u64, Event::Start { node });
+            }
+        }
         true
     }
 

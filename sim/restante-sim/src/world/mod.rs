@@ -85,6 +85,8 @@ pub struct RunResult {
     pub entries: u64,
     /// Deliveries settled as delivered.
     pub delivered: u64,
+    /// Within how many milliseconds 99 of 100 deliveries were done to hosts that nothing was wrong with.
+    pub healthy_p99_ms: Option<u64>,
     /// Simulated time of the run.
     pub sim_time: SimTime,
     /// `sometimes` states reached.
@@ -119,6 +121,8 @@ pub struct World<'s> {
     events: u64,
     healed: bool,
     outage_until: SimTime,
+    /// When somebody who delivers started last.
+    last_start: SimTime,
     crashes_left: u32,
     /// Commits that may still be answered "unknown": a bound of explorations.
     ambiguous_left: u32,
@@ -152,12 +156,14 @@ impl<'s> World<'s> {
     }
 
     pub(crate) fn into_result(self) -> RunResult {
+        let healthy_p99_ms = self.auditor.healthy_p99_ms();
         RunResult {
             violation: self.auditor.violation,
             digest: self.digest.value(),
             events: self.events,
             entries: self.auditor.accepted_count,
             delivered: self.auditor.delivered_count,
+            healthy_p99_ms,
             sim_time: self.timeline.now(),
             marks: self.auditor.marks,
             faults: self.faults,

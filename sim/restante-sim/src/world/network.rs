@@ -3,10 +3,13 @@
 use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::machine::{NotSent, Post, PostResult, Reply};
 
-use super::alias::EntryAlias;
+use super::alias::{self, EntryAlias};
 use super::event::{Act, Event, Origin};
 use super::{World, faults::FaultSites};
-use crate::scenario::Span;
+use crate::scenario::{Ms, Span};
+
+/// How long a flapping host is up, and down, when the scenario does not say.
+const FLAP_EVERY: Ms = Ms(5_000);
 
 impl World<'_> {
     /// A node executes a POST it decided on: unless it stood still for too long since.
@@ -32,19 +35,25 @@ impl World<'_> {
         self.row(&name, "post", format_args!("{}", EntryAlias(entry)), format_args!("to {} f{}", post.inbox, fence.get()));
         self.auditor.on_post_begin(origin, &post, self.timeline.now(), self.store_now());
 
-        let destination = self.destination_index(&post.destination);
-        let dead = !self.healed && destination < self.scenario.faults.receiver.dead_hosts_count;
-        let fate = if dead {
-            self.faults.requested("receiver.dead-host");
-            self.faults.delivered("receiver.dead-host");
+        let destination = alias::destination_index(&post.destination);
+        let ailment = self.ailment(destination);
+        if let Some(family) = ailment {
+            self.faults.requested(family);
+            self.faults.delivered(family);
+        }
+        let is_silent = matches!(ailment, Some("receiver.dead-host" | "receiver.flapping-host"));
+        let fate = if is_silent {
             "network.lost-request"
         } else {
             self.fault(|sites: &FaultSites| &sites.post, format_args!("{}", act.label))
         };
-        if fate != "ok" && !dead {
+        if fate != "ok" && !is_silent {
             self.faults.delivered(fate);
         }
-        let trip_ms = self.span("net.latency", format_args!("{}", act.label), self.scenario.latency.network);
+        let mut trip_ms = self.span("net.latency", format_args!("{}", act.label), self.scenario.latency.network);
+        if ailment == Some("receiver.slow-host") {
+            trip_ms = trip_ms.max(post.timeout_ms / 10 * 9);
+        }
         let there_ms = trip_ms.div_ceil(2);
         let timeout_ms = post.timeout_ms;
         let arrives = |answer_to| Event::Arrive { entry, fence, destination, payload: post.payload.clone(), answer_to };
@@ -124,8 +133,19 @@ impl World<'_> {
         }
     }
 
-    fn destination_index(&self, destination: &str) -> u32 {
-        let digits = destination.trim_start_matches("https://host-").trim_end_matches(".example");
-        digits.parse().unwrap_or(u32::MAX)
+    /// What is wrong with a host now, if anything is.
+    fn ailment(&self, destination: u32) -> Option<&'static str> {
+        let faults = &self.scenario.faults.receiver;
+        let (dead, flapping, slow) = (faults.dead_hosts_count, faults.flapping_hosts_count, faults.slow_hosts_count);
+        match destination {
+            _ if self.healed => None,
+            host if host < dead => Some("receiver.dead-host"),
+            host if host < dead + flapping => {
+                let phase = self.now().as_ms() / faults.flap_every.unwrap_or(FLAP_EVERY).0.max(1) + u64::from(host);
+                phase.is_multiple_of(2).then_some("receiver.flapping-host")
+            }
+            host if host < dead + flapping + slow => Some("receiver.slow-host"),
+            _ => None,
+        }
     }
 }

@@ -184,6 +184,9 @@ impl World<'_> {
             return;
         }
         self.nodes[node].up = true;
+        if matches!(self.nodes[node].role, Role::Worker | Role::Cron) {
+            self.last_start = self.now();
+        }
         let (name, life) = (self.nodes[node].name.clone(), self.nodes[node].life);
         self.row(&name, "start", format_args!(""), format_args!("life {life}"));
         match self.nodes[node].role {
@@ -420,6 +423,9 @@ impl World<'_> {
     pub(super) fn begin_command(&mut self, node: usize, command: restante_core::Command) {
         let number = self.commands_issued;
         self.commands_issued += 1;
+        if let restante_core::Command::SetHold(command) = &command {
+            self.auditor.on_notice(Task::Operate(number), command.notice);
+        }
         let fence = restante_core::atoms::Fence::default();
         let (transact, step) = restante_core::machine::Transact::begin(&self.env, command, fence, self.local(node));
         self.nodes[node].commands.insert(number, transact);

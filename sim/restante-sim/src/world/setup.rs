@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use restante_core::plan::{Depth, SetIntake};
+use restante_core::plan::{Depth, HoldNotice, SetHold, SetIntake};
 use restante_core::{Command, Env};
 use restante_engine::{Decider, Digest, FaultCounts, SimTime, Timeline, Trace};
-use restante_kv::{Limits, Model};
+use restante_kv::{Limits, Model, StoreTime};
 
 use super::choices::Choices;
 use super::event::{Event, Incident, Operation};
 use super::faults::FaultSites;
 use super::node::{Clock, Node, Role};
-use super::{Perturbation, RunOptions, World};
+use super::{EPOCH_MS, Perturbation, RunOptions, World};
 use crate::Mutant;
 use crate::audit::Auditor;
 use crate::scenario::{Ms, Scenario, Span};
@@ -22,7 +22,13 @@ type IncidentRow = (&'static str, u32, fn(u32) -> Incident);
 
 impl<'s> World<'s> {
     pub(super) fn new(scenario: &'s Scenario, seed: u64, options: &RunOptions) -> Self {
-        let env = Arc::new(Env::new(scenario.config.to_config()));
+        let mutant = options.mutant.or_else(|| Mutant::by_name(scenario.planted.as_ref()?));
+        // The auditor goes by the scenario's settings, whatever a planted bug makes the others believe.
+        let honest = Arc::new(Env::new(scenario.config.to_config()));
+        let env = match mutant.and_then(|mutant| mutant.on_config(&honest.config)) {
+            Some(config) => Arc::new(Env::new(config)),
+            None => honest.clone(),
+        };
         let mut sites = FaultSites::new(&scenario.faults);
         if options.perturbation == Some(Perturbation::NewAlternative) {
             sites = sites.with_new_commit_alternative();
@@ -33,7 +39,7 @@ impl<'s> World<'s> {
         let trace = if options.trace { Trace::all() } else { Trace::off() };
         let mut world = Self {
             scenario,
-            auditor: Auditor::new(&env, scenario),
+            auditor: Auditor::new(&honest, scenario),
             env,
             sites: Arc::new(sites),
             decider,
@@ -44,12 +50,13 @@ impl<'s> World<'s> {
             trace,
             digest: Digest::new(),
             faults: FaultCounts::new(),
-            mutant: options.mutant.or_else(|| Mutant::by_name(scenario.planted.as_ref()?)),
+            mutant,
             perturbation: options.perturbation,
             occurrences: BTreeMap::new(),
             events: 0,
             healed: false,
             outage_until: SimTime::ZERO,
+            last_start: SimTime::ZERO,
             crashes_left: scenario.faults.process.crashes_max,
             ambiguous_left: u32::MAX,
             pauses_left: 0,
@@ -116,8 +123,44 @@ impl<'s> World<'s> {
                 self.push_in(at.0, 0, Event::Operate { number: 0, what });
             }
         }
+        for number in 0..load.holds_count {
+            self.push_hold(number, heal_at);
+        }
         self.push_incidents(heal_at);
         self.push_in(heal_at.0, u64::MAX, Event::Heal);
+    }
+
+    /// A destination says that it is held, perhaps that it will be for longer, perhaps that it is not any more.
+    fn push_hold(&mut self, number: u32, heal_at: Ms) {
+        let load = &self.scenario.workload;
+        let (length, unknown, extended, released) =
+            (load.hold_length, load.hold_unknown_end, load.hold_extended, load.hold_released);
+        let destinations = u64::from(self.scenario.world.destinations);
+        let label = format!("hold {number}");
+        let which = self.span("hold.destination", format_args!("{label}"), Span::ms(0, destinations - 1));
+        let begins_ms = self.span("hold.begins", format_args!("{label}"), Span::ms(1, heal_at.0.saturating_sub(1).max(1)));
+        let length_ms = self.span("hold.length", format_args!("{label}"), length);
+        // A notice may come late, or ahead of its time.
+        let shift_ms = self.span("hold.shift", format_args!("{label}"), Span::ms(0, 6_000));
+        let is_open = self.chance("hold.unknown-end", format_args!("{label}"), unknown);
+        let instant = |ms: u64| StoreTime::from_ms(EPOCH_MS + ms);
+        let from_ms = (begins_ms + shift_ms).saturating_sub(3_000);
+        let until = |ms: u64| (!is_open).then(|| instant(ms));
+        let from = if shift_ms.is_multiple_of(3) { None } else { Some(instant(from_ms)) };
+        let end_ms = begins_ms.max(from_ms) + length_ms;
+        let mut acts = vec![(begins_ms, HoldNotice::Hold { from, until: until(end_ms) })];
+        if self.chance("hold.extended", format_args!("{label}"), extended) {
+            acts.push((begins_ms + length_ms / 2, HoldNotice::Hold { from: None, until: until(end_ms + length_ms / 2) }));
+        }
+        if self.chance("hold.released", format_args!("{label}"), released) {
+            acts.push((begins_ms + length_ms * 3 / 4, HoldNotice::Release { from: None }));
+        }
+        for (step, (at_ms, notice)) in acts.into_iter().enumerate() {
+            let destination = super::alias::destination(which as u32);
+            let what = Operation::Run(Box::new(Command::SetHold(SetHold { destination, notice })));
+            let (number, tie) = (number * 4 + step as u32, u64::from(number));
+            self.push_in(at_ms, tie, Event::Operate { number, what });
+        }
     }
 
     fn push_incidents(&mut self, heal_at: Ms) {
@@ -127,7 +170,7 @@ impl<'s> World<'s> {
             let length_ms = self.span("store.outage-length", format_args!("outage {number}"), outage);
             self.push_within("store.outage", number, heal_at, |_| Event::Incident(Incident::OutageBegins { length_ms }));
         }
-        let incidents: [IncidentRow; 8] = [
+        let incidents: [IncidentRow; 9] = [
             ("store.lose-due-row", faults.store.lost_due_rows_count, |number| Incident::LoseDueRow { number }),
             ("store.lose-pointer", faults.store.lost_pointers_count, |number| Incident::LosePointer { number }),
             ("store.foreign-record", faults.store.foreign_records_count, |number| Incident::ForeignRecord { number }),
@@ -136,6 +179,7 @@ impl<'s> World<'s> {
             ("store.conflicting-entry", faults.store.conflicting_entries_count, |number| Incident::ConflictingEntry { number }),
             ("clock.step", faults.clocks.steps_count, |number| Incident::ClockStep { number }),
             ("process.graceful-restart", faults.process.graceful_restarts_count, |number| Incident::GracefulRestart { number }),
+            ("process.downtime", faults.process.downtimes_count, |number| Incident::Downtime { number }),
         ];
         for (site, count, incident) in incidents {
             for number in 0..count {

@@ -126,8 +126,10 @@ impl World<'_> {
         Ok(records)
     }
 
-    fn scan(&mut self, _act: &Act, range: &KeyRange, limit: usize, fate: &'static str) -> Result<Page, StoreError> {
+    fn scan(&mut self, act: &Act, range: &KeyRange, limit: usize, fate: &'static str) -> Result<Page, StoreError> {
         let mut page = self.store.scan(range, limit)?;
+        let now = self.store_now();
+        self.auditor.on_look(&act.about, now);
         if fate == "store.short-page" && !page.entries.is_empty() {
             // A short page is legal as long as it says that more follows, and brings its reader further even if it is empty.
             let kept = page.entries.len() / 2;

@@ -7,11 +7,12 @@ use restante_core::keys::Kind;
 use restante_core::machine::{Failure, FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 use restante_core::plan::{Depth, Recipient, Wake};
 use restante_core::{Command, Effect, Outcome, Rejection};
+use restante_kv::StoreTime;
 
-use super::World;
 use super::alias::{self, SendKey};
 use super::event::{Event, Operation, Origin, Task};
 use super::node::Role;
+use super::{EPOCH_MS, World};
 use crate::scenario::{Ms, Span};
 
 /// What a producer knows of one of its sends, durably: it remembers across its own crashes.
@@ -119,7 +120,7 @@ impl World<'_> {
                 let destination = alias::destination(((first + n) % destinations) as u32);
                 let user = if is_fanout { format!("u{n}") } else { char::from(b'a' + n as u8).to_string() };
                 let inbox: Arc<str> = format!("{destination}/users/{user}/inbox").into();
-                Recipient { inbox, destination }
+                Recipient { inbox, destination, deadline: None }
             })
             .collect();
         let is_keyed = self.chance("load.keyed", format_args!("{key}"), load.keyed);
@@ -274,7 +275,11 @@ impl World<'_> {
             Ok((outcome, effects)) => {
                 self.row("operator", name, format_args!(""), format_args!("{outcome:?}"));
                 if let Outcome::Depth(report) = outcome {
-                    self.auditor.on_depth(Task::Operate(number), report, self.timeline.now());
+                    let at = self.timeline.now();
+                    self.auditor.on_depth(Task::Operate(number), report, at);
+                    if self.ending {
+                        self.auditor.check_healthy(self.scenario.world.healthy_p99, at);
+                    }
                     self.ended = self.ending;
                 }
                 self.signal(node, effects);
@@ -307,6 +312,8 @@ impl World<'_> {
             return;
         }
         let heal_at = self.scenario.world.heal_at.0;
+        let (at, now, calm_since) = (self.now(), self.store_now(), heal_at.max(self.last_start.as_ms()));
+        self.auditor.check_bounds(&self.store, StoreTime::from_ms(EPOCH_MS + calm_since), at, now);
         if self.now().as_ms() > heal_at + self.scenario.world.settle_within.0 {
             let what = left.unwrap_or_else(|| ("send", "not handed over".to_owned()));
             self.auditor.violate(self.timeline.now(), "drains-after-heal", vec![what]);
