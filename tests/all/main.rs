@@ -2,6 +2,7 @@
 
 mod backlog_on_sqlite;
 mod conformance;
+mod coverage;
 mod exploration;
 mod fairness;
 mod generated;

@@ -8,11 +8,12 @@ use restante_core::keys::EXPANSIONS;
 use restante_core::keys::Kind;
 use restante_core::machine::{About, Failure, PostResult, Reply, RunReport, SendError};
 use restante_core::record::{
-    Body, Breaker, Circuit, Destination, DueRow, Entry, Intake, Intent, Lease, Pointer, Quarantined, RecipientChunk, Record,
+    Body, Breaker, Circuit, Destination, DueRow, Entry, HoldInterval, Intake, Intent, Lease, Pointer, Quarantined,
+    RecipientChunk, Record,
 };
 use restante_core::{Config, Effect, Env, Subject};
 use restante_engine::SimTime;
-use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Versioned, Write};
+use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Version, Versioned, Write};
 
 use crate::world::{EPOCH_MS, Origin, alias};
 
@@ -177,6 +178,24 @@ mutants! {
         "A destination may have everything that a worker has under way.";
     OnlyTheOldest "only-the-oldest" trips "a-dead-host-starves-nobody" in "fairness/slow-host", beyond "a bound has one destination":
         "A pass looks at one destination of a shard, the one that has waited longest.";
+    DeadlineIgnored "deadline-ignored" trips "no-post-after-retention" in "holds/deadlines", beyond "no entry of a bound has a deadline":
+        "The gate does not look at an entry's own deadline.";
+    UnknownVersionGuessed "unknown-version-guessed" trips "unknown-version-is-left" in "upgrade/rolling", beyond "all processes of a bound are of one build":
+        "An older build reads what a newer one wrote as if it knew its format.";
+    WaitsForASignal "waits-for-a-signal" trips "due-work-is-found" in "faults/restart-without-traffic", beyond "waits take no time in a bound":
+        "A worker that found nothing looks again in an hour, or when a signal comes.";
+    WindowUnbounded "window-unbounded" trips "reclaimed-waits-its-turn" in "fairness/reclaimed", beyond "a bound has fewer entries than a window":
+        "A pass takes from everything that is due, in no order.";
+    ConcurrencyOfOne "concurrency-of-one" trips "polling-keeps-up" in "faults/all-signals-lost", beyond "a worker of a bound has one delivery under way":
+        "A worker has one delivery under way, whatever it may have.";
+    DowntimeCredited "downtime-credited" trips "hold-credit-is-the-union" in "holds/downtime", beyond "nobody passes on notices in a bound":
+        "A hold without a known end is taken to last until whoever looks has looked.";
+    HeldForNothing "held-for-nothing" trips "held-only-under-a-hold" in "holds/off", beyond "nobody passes on notices in a bound":
+        "A destination of which nothing is known is taken to be held.";
+    ExpiredLeaseKept "expired-lease-kept" trips "drains-after-heal" in "faults/crashes", beyond "nobody sweeps away a lease in a bound":
+        "An entry that was left leased is never due again.";
+    UnreadableKept "unreadable-kept" trips "ends-within-its-events" in "faults/foreign-records", beyond "no record is of another version in a bound":
+        "What cannot be read stays where it is.";
     RampIgnored "ramp-ignored" trips "released-is-resumed-step-by-step" in "fairness/released", beyond "nobody passes on notices in a bound":
         "Discovery does not remember that a destination was held.";
 }
@@ -191,6 +210,8 @@ impl Mutant {
     pub(crate) fn on_config(self, config: &Config) -> Option<Config> {
         match self {
             Self::ShareUnbounded => Some(Config { concurrency_per_destination: config.concurrency, ..config.clone() }),
+            Self::WindowUnbounded => Some(Config { window: 1_000, ..config.clone() }),
+            Self::ConcurrencyOfOne => Some(Config { concurrency: 1, ..config.clone() }),
             Self::ReleaseUnnoticed => Some(Config { held_recheck_interval_ms: 3_600_000, ..config.clone() }),
             _ => None,
         }
@@ -207,8 +228,10 @@ impl Mutant {
 
     /// How long a machine is about to wait.
     pub(crate) fn on_sleep(self, about: &About, ms: &mut u64) {
-        if self == Self::NeverIdle && about.what == "idle" {
-            *ms = 1;
+        match (self, about.what) {
+            (Self::NeverIdle, "idle") => *ms = 1,
+            (Self::WaitsForASignal, "idle") => *ms = 3_600_000,
+            _ => {}
         }
     }
 
@@ -234,6 +257,15 @@ impl Mutant {
                     entry.wake_gen -= 1;
                 }
             }),
+            (Self::ExpiredLeaseKept, "claim") => {
+                rewrite_own_entry(about, txn, env, |entry| entry.vest_at = entry.vest_at.plus_ms(3_600_000));
+                let is_put_row = |write: &Write| {
+                    matches!(write.mutation, Mutation::Put(_))
+                        && matches!(env.keys.kind_of(&write.key), Some(Kind::DueRow | Kind::Pointer))
+                };
+                txn.writes.retain(|write| !is_put_row(write));
+                index_entries(txn, env);
+            }
             (Self::MarkerIgnored, "accept") => txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::Marker)),
             (Self::IntakeUnchecked, "accept") => txn.checks.retain(|check| check.key != env.keys.intake()),
             (Self::IndexNotRepaired, "repair-index") => txn.writes.clear(),
@@ -313,7 +345,9 @@ impl Mutant {
                 let put = |key| Write { key, mutation: Mutation::Put(Pointer {}.encode()), guard: Guard::Idempotent };
                 txn.writes.extend(more.into_iter().map(put));
             }
-            (Self::OverdueKept, "expire") | (Self::ProbeNotTaken, "gate") => txn.writes.clear(),
+            (Self::OverdueKept, "expire") | (Self::ProbeNotTaken, "gate") | (Self::UnreadableKept, "quarantine") => {
+                txn.writes.clear()
+            }
             (Self::ProbeUnchecked, "gate") => txn.checks.clear(),
             (Self::BreakerImmortal, "count-attempt") => rewrite_destinations(txn, env, |known| {
                 if let Some(breaker) = &mut known.breaker {
@@ -349,6 +383,12 @@ impl Mutant {
                         entry.vest_at = entry.vest_at.min(now);
                     }
                 }),
+                (Self::DeadlineIgnored, "gate", Kind::Entry) => rewrite(record, |entry: &mut Entry| entry.deadline = None),
+                (Self::HeldForNothing, "gate", Kind::Destination) if record.is_none() => {
+                    let hold = HoldInterval { from: now, until: now.plus_ms(5_000), is_open: false };
+                    let value = Destination { holds: vec![hold], ..Destination::default() }.encode();
+                    *record = Some(Versioned { value, version: Version::from_raw(0) });
+                }
                 (Self::GateIgnoresRetention, "gate", Kind::Entry) => rewrite(record, |entry: &mut Entry| entry.origin = now),
                 (Self::GateTrustsLease, "gate", Kind::Entry) => rewrite(record, |entry: &mut Entry| {
                     if let Some(lease) = &mut entry.lease {
@@ -390,6 +430,9 @@ impl Mutant {
             (Self::HoldIgnored, "gate") => known.holds.clear(),
             (Self::HoldOutlived, "gate") => {
                 known.holds.iter_mut().for_each(|hold| hold.until = hold.until.max(now.plus_ms(60_000)))
+            }
+            (Self::DowntimeCredited, "gate") => {
+                known.holds.iter_mut().filter(|hold| hold.is_open).for_each(|hold| hold.until = hold.until.max(now));
             }
             (Self::OverlapsCountedTwice, "gate") => known.holds.extend(known.holds.clone()),
             (Self::CircuitIgnored, "gate") => known.breaker = None,

@@ -6,13 +6,14 @@ use restante_core::Subject;
 use restante_core::atoms::{Bytes, EntryId};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
-use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
+use restante_core::record::{Body, Destination, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
 use restante_engine::SimTime;
-use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned};
+use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
 
 use super::ghost::{End, GhostEntry, GhostLease};
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SendAlias, read_send_id};
+use crate::world::build::{is_newer, read_entry};
 use crate::world::{EPOCH_MS, Origin};
 
 impl Auditor {
@@ -54,9 +55,14 @@ impl Auditor {
                 (Some(Kind::Entry), mutation) => {
                     let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
                     match (before, mutation) {
-                        (None, Mutation::Put(value)) => self.on_entry_created(id, value, at),
+                        (None, Mutation::Put(value)) => self.on_entry_created(id, about, value, at),
                         (Some(_), Mutation::Put(_)) if self.makes_again(about, id) => self.on_made_again(id, at),
-                        (Some(before), Mutation::Put(value)) => self.on_entry_changed(id, about, before, value, at, now),
+                        (Some(before), Mutation::Put(value)) => {
+                            self.on_entry_changed(id, about, before, value, at, now);
+                            if about.what == "claim" {
+                                self.on_claimed_again(id, before, store, at);
+                            }
+                        }
                         (Some(before), Mutation::Delete) => self.on_entry_removed(id, about, before, txn, at),
                         (None, Mutation::Delete) => {}
                     }
@@ -105,7 +111,53 @@ impl Auditor {
         }
     }
 
-    fn on_entry_created(&mut self, id: EntryId, value: &Value, at: SimTime) {
+    /// A process of the older build committed: what it cannot read it puts aside whole, or leaves.
+    pub(crate) fn on_older_commit(&mut self, txn: &Txn, before: &[Option<Versioned>], at: SimTime) {
+        for (write, before) in txn.writes.iter().zip(before) {
+            let Some(before) = before.as_ref().filter(|found| is_newer(found.value.as_bytes())) else { continue };
+            let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
+            let aside = self.env.keys.quarantined(id);
+            let keeps = |write: &Write| match &write.mutation {
+                Mutation::Put(value) if write.key == aside => {
+                    Quarantined::decode(value).is_ok_and(|aside| aside.record.as_slice() == before.value.as_bytes())
+                }
+                _ => false,
+            };
+            match txn.writes.iter().any(keeps) {
+                true => self.mark("newer-record-was-put-aside"),
+                false => self.violate(at, "unknown-version-is-left", Self::of_entry(id)),
+            }
+        }
+    }
+
+    /// An operator brought back what lay aside, in front of its lane.
+    fn on_entry_revived(&mut self, id: EntryId, value: &Value, at: SimTime) {
+        let Some(ghost) = self.entries.get_mut(&id) else { return };
+        ghost.end = None;
+        ghost.changed_at = at;
+        let is_kept = read_entry(value).is_ok_and(|entry| entry.origin == ghost.origin);
+        if let Some(lane) = ghost.lane.clone() {
+            let queue = self.lanes.entry(lane).or_default();
+            queue.retain(|waiting| *waiting != id);
+            queue.push_front(id);
+        }
+        self.mark("revived");
+        if !is_kept {
+            self.violate(at, "retention-origin-is-immutable", Self::of_entry(id));
+        }
+    }
+
+    /// The deadline that its sender asked for.
+    fn asked_deadline(&self, id: EntryId) -> Option<StoreTime> {
+        let (recipients, _) = self.requests.get(&id.send)?;
+        recipients.get(id.index as usize)?.deadline
+    }
+
+    fn on_entry_created(&mut self, id: EntryId, about: &About, value: &Value, at: SimTime) {
+        if about.what == "revive" && self.entries.get(&id).is_some_and(|ghost| ghost.end == Some(End::Quarantined)) {
+            self.on_entry_revived(id, value, at);
+            return;
+        }
         if self.entries.contains_key(&id) {
             match self.intents.contains_key(&id.send) {
                 true => self.on_made_again(id, at),
@@ -113,7 +165,7 @@ impl Auditor {
             }
             return;
         }
-        let Ok(entry) = Entry::decode(value) else { return };
+        let Ok(entry) = read_entry(value) else { return };
         self.accepted_count += 1;
         if matches!(entry.body, Body::Staged { .. }) {
             self.mark("payload-was-staged");
@@ -127,6 +179,7 @@ impl Auditor {
         }
         let ghost = GhostEntry {
             origin: entry.origin,
+            deadline: self.asked_deadline(id),
             end: None,
             fence_max: entry.fence,
             lease: None,
@@ -145,7 +198,7 @@ impl Auditor {
     }
 
     fn on_entry_changed(&mut self, id: EntryId, about: &About, before: &Value, after: &Value, at: SimTime, now: StoreTime) {
-        let (Ok(before), Ok(after)) = (Entry::decode(before), Entry::decode(after)) else { return };
+        let (Ok(before), Ok(after)) = (read_entry(before), read_entry(after)) else { return };
         let tolerance_ms = self.tolerance_ms;
         let is_parked = about.what == "settle" && after.wait == WaitReason::Held && before.lease.is_some();
         let held_for_nothing = is_parked && self.parked_as_held_for_nothing(id, about.fence);
@@ -216,6 +269,25 @@ impl Auditor {
         }
     }
 
+    /// What is claimed after a lease ended stood in the window of its destination: others that were due before it, and have not
+    /// been touched since, do not fill one.
+    fn on_claimed_again(&mut self, id: EntryId, before: &Value, store: &Model, at: SimTime) {
+        let Ok(before) = read_entry(before) else { return };
+        if before.lease.is_none() || self.index_lost_at_all || !self.is_prompt {
+            return;
+        }
+        let is_before = |(key, record): &(&Key, &Versioned)| {
+            let Ok(other) = self.env.keys.read_entry(Kind::Entry, key) else { return false };
+            let is_settled = |ghost: &GhostEntry| ghost.changed_at.as_ms() + self.plan_slack_ms <= at.as_ms();
+            self.entries.get(&other).is_some_and(is_settled)
+                && read_entry(&record.value)
+                    .is_ok_and(|entry| entry.destination == before.destination && entry.active && entry.vest_at < before.vest_at)
+        };
+        if store.iter().filter(is_before).count() >= self.env.config.window {
+            self.violate(at, "reclaimed-waits-its-turn", Self::of_entry(id));
+        }
+    }
+
     fn on_entry_removed(&mut self, id: EntryId, about: &About, before: &Value, txn: &Txn, at: SimTime) {
         let put = |key: &Key| {
             txn.writes.iter().find_map(|write| match &write.mutation {
@@ -232,7 +304,7 @@ impl Auditor {
             }
             Some(End::Quarantined)
         } else {
-            let fence_now = Entry::decode(before).map(|entry| entry.fence);
+            let fence_now = read_entry(before).map(|entry| entry.fence);
             if about.what == "settle" && fence_now.is_ok_and(|fence| fence != about.fence) {
                 broken = Some("settle-holds-the-fence");
             }

@@ -13,7 +13,8 @@ use restante_kv::{StoreTime, Txn, Value};
 
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SubjectAlias};
-use crate::world::{Origin, Task};
+use crate::world::build::read_entry;
+use crate::world::{EPOCH_MS, Origin, Task};
 
 /// Most rows that anything which happens to a destination as a whole may write.
 const ROWS_MAX: usize = 2;
@@ -141,7 +142,7 @@ impl Auditor {
     pub(super) fn on_gate_read(&mut self, id: EntryId, about: &About, store: &restante_kv::Model, now: StoreTime) {
         let Some(destination) = self.entries.get(&id).map(|ghost| ghost.destination.clone()) else { return };
         let known = read_destination(&self.env, store, &destination);
-        let entry = store.get(&self.env.keys.entry(id)).and_then(|found| restante_core::record::Entry::decode(&found.value).ok());
+        let entry = store.get(&self.env.keys.entry(id)).and_then(|found| read_entry(&found.value).ok());
         let said_count = self.destinations.get(&destination).map_or(0, |ghost| ghost.said.len());
         let seen = GateSeen {
             fence: about.fence,
@@ -348,18 +349,22 @@ impl Auditor {
         let config = self.env.config.clone();
         let sweeps_ms = 2 * config.sweep_interval_ms + self.look_slack_ms;
         let held_ms = config.held_recheck_interval_ms + config.poll_interval_ms + config.resume_jitter_ms + self.look_slack_ms;
+        let found_ms = config.poll_interval_ms + self.pass_ms + self.look_slack_ms;
+        // What index rows are missing of is the sweep's to find, and what hosts keep waiting is judged by how long it takes.
+        let is_found = self.is_served && !self.index_lost_at_all && self.ailing_count == 0;
         let mut broken: Option<(&'static str, Evidence)> = None;
         let keys = &self.env.keys;
         for (key, record) in store.iter() {
             let Ok(id) = keys.read_entry(restante_core::keys::Kind::Entry, key) else { continue };
-            let Ok(entry) = restante_core::record::Entry::decode(&record.value) else { continue };
+            let Ok(entry) = read_entry(&record.value) else { continue };
             let since = |instant: StoreTime| now.since_ms(instant.max(calm_since));
             let evidence = || vec![("entry", EntryAlias(id).to_string())];
             // What waited in a lane is the sweep's from when it became its head.
             if entry.active && since(entry.ends_at(config.max_retention_ms).max(entry.vest_at)) > sweeps_ms {
                 broken = broken.or_else(|| Some(("what-is-over-goes", evidence())));
             }
-            let Some(ghost) = self.destinations.get(&entry.destination) else { continue };
+            let nothing = GhostDestination::default();
+            let ghost = self.destinations.get(&entry.destination).unwrap_or(&nothing);
             let known = read_destination(&self.env, store, &entry.destination);
             if let Some(shut) = ghost.shut_since
                 && known.circuit_at(now) != CircuitState::Closed
@@ -381,6 +386,19 @@ impl Auditor {
                 && ghost.looked_at < ended_at
             {
                 broken = broken.or_else(|| Some(("held-work-is-looked-at", evidence())));
+            }
+            let changed_at = self.entries.get(&id).map_or(0, |ghost| ghost.changed_at.as_ms());
+            let due_at = entry.vest_at.max(calm_since).max(StoreTime::from_ms(EPOCH_MS + changed_at));
+            let is_kept_back = ghost.shut_since.is_some() || !ghost.said.is_empty() || known.paced_until > calm_since;
+            if is_found
+                && entry.active
+                && entry.lease.is_none()
+                && !is_kept_back
+                && due_at >= ghost.closed_at
+                && now.since_ms(due_at) > found_ms
+                && ghost.looked_at < due_at
+            {
+                broken = broken.or_else(|| Some(("due-work-is-found", evidence())));
             }
         }
         if let Some((property, evidence)) = broken {

@@ -5,13 +5,14 @@ use restante_core::atoms::{Bytes, EntryId, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, SendRequest};
 use restante_core::plan::Recipient;
-use restante_core::record::{Body, DeadIntent, Entry, Intent, Quarantined, RecipientChunk, Record};
+use restante_core::record::{Body, DeadIntent, Intent, Quarantined, RecipientChunk, Record};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned};
 
 use super::ghost::{End, GhostIntent, GhostLease};
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SendAlias};
+use crate::world::build::read_entry;
 
 fn of_send(send: SendId) -> Evidence {
     vec![("send", SendAlias(send).to_string())]
@@ -65,6 +66,10 @@ impl Auditor {
     fn on_intent_created(&mut self, send: SendId, about: &About, value: &Value, store: &Model, at: SimTime) {
         let Ok(intent) = Intent::decode(value) else { return };
         let Some((recipients, order_key)) = self.requests.get(&send).cloned() else { return };
+        if about.what == "revive" && self.intents.get(&send).is_some_and(|ghost| ghost.end == Some(End::Quarantined)) {
+            self.on_intent_revived(send, &intent, at);
+            return;
+        }
         if self.intents.contains_key(&send) {
             // It was over. No token of it is current any more.
             self.violate(at, "expansion-holds-the-fence", of_send(send));
@@ -86,6 +91,30 @@ impl Auditor {
         let ghost =
             GhostIntent { recipients, order_key, cursor: 0, end: None, fence_max: intent.fence, lease: None, changed_at: at };
         self.intents.insert(send, ghost);
+    }
+
+    /// An operator brought back an intent that lay aside, in front of its order key.
+    fn on_intent_revived(&mut self, send: SendId, intent: &Intent, at: SimTime) {
+        let Some(ghost) = self.intents.get_mut(&send) else { return };
+        (ghost.end, ghost.changed_at) = (None, at);
+        let went_back = intent.cursor != ghost.cursor;
+        let (order_key, left, cursor) = (ghost.order_key.clone(), ghost.recipients.clone(), ghost.cursor);
+        if let Some(order_key) = order_key {
+            // Behind what became entries while it lay aside, and in front of what waits to be expanded.
+            let intents = &self.intents;
+            let waits = |id: &EntryId| intents.get(&id.send).is_some_and(|other| other.end.is_none() && id.index >= other.cursor);
+            for (index, recipient) in (0..).zip(left).skip(cursor as usize) {
+                let lane = self.lanes.entry((order_key.clone(), recipient.destination)).or_default();
+                let own = |id: &EntryId| id.send == send;
+                let place = lane.iter().position(|id| waits(id) && !own(id)).unwrap_or(lane.len());
+                lane.insert(place, EntryId { send, index });
+            }
+            self.queues.entry(order_key).or_default().push_front(send);
+        }
+        self.mark("intent-revived");
+        if went_back {
+            self.violate(at, "cursor-never-goes-back", of_send(send));
+        }
     }
 
     /// The stage is gone, and every recipient and all of the payload lie in their chunks.
@@ -176,7 +205,7 @@ impl Auditor {
         let followed = made.iter().all(|index| {
             let entry = put(txn, &self.env.keys.entry(EntryId { send, index: *index }));
             let accepted = self.intents.get(&send).and_then(|ghost| ghost.recipients.get(*index as usize));
-            match (entry.map(Entry::decode), accepted) {
+            match (entry.map(read_entry), accepted) {
                 (Some(Ok(entry)), Some(recipient)) => {
                     entry.inbox == recipient.inbox && entry.destination == recipient.destination
                 }

@@ -29,6 +29,8 @@ pub(super) struct GhostLease {
 #[derive(Clone, Debug)]
 pub(super) struct GhostEntry {
     pub(super) origin: StoreTime,
+    /// After which it is of no use, by its sender.
+    pub(super) deadline: Option<StoreTime>,
     pub(super) end: Option<End>,
     /// Highest token of any claim.
     pub(super) fence_max: Fence,

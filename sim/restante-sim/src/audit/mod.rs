@@ -17,13 +17,14 @@ use restante_core::atoms::{EntryId, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
 use restante_core::plan::{DepthReport, HoldNotice, Recipient, Settled};
-use restante_core::record::{Block, CircuitState, Class, Counters, Destination, DropReason, Entry, Intent, Quarantined, Record};
+use restante_core::record::{Block, CircuitState, Class, Counters, Destination, DropReason, Intent, Quarantined, Record};
 use restante_core::{CircuitChange, Env, Observation, Rejection};
 use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};
 
 use crate::scenario::Scenario;
 use crate::world::alias::{EntryAlias, SendAlias, SendKey, owner_id, read_send_id};
+use crate::world::build::read_entry;
 use crate::world::{CLOCK_STEP, EPOCH_MS, Origin, Task};
 use destinations::GhostDestination;
 use ghost::{End, GhostEntry, GhostIntent, GhostLane, GhostSend};
@@ -43,6 +44,21 @@ fn longest_pause_ms(scenario: &Scenario) -> u64 {
 fn longest_round_ms(scenario: &Scenario) -> u64 {
     let longest_ms = scenario.latency.network.max.0.min(scenario.config.request_timeout.0);
     2 * u64::from(scenario.world.destinations) * longest_ms / scenario.config.concurrency.max(1) as u64
+}
+
+/// Two passes over everything, one destination after the other, each of which waits for a delivery to end before it goes on.
+fn longest_pass_ms(scenario: &Scenario) -> u64 {
+    const OPERATIONS: u64 = 4;
+    let ranges = u64::from(scenario.world.destinations) + scenario.config.pointer_shards + 1;
+    2 * (ranges * OPERATIONS * scenario.latency.store.max.0 + scenario.config.request_timeout.0)
+}
+
+/// A limit that no run of a scenario reaches.
+const UNLIMITED: u64 = 1_000;
+
+/// How long nobody looks between two runs, where nobody serves for good.
+fn between_runs_ms(scenario: &Scenario) -> u64 {
+    if scenario.world.workers == 0 { scenario.world.cron_every.max.0 } else { 0 }
 }
 
 /// How long anything takes that is not in the settings: store operations, deliveries under way, a sweep itself.
@@ -95,6 +111,10 @@ pub(crate) struct Auditor {
     plan_slack_ms: u64,
     /// How much longer than its settings say a look at something may take to happen.
     look_slack_ms: u64,
+    /// How long a look at everything may take.
+    pass_ms: u64,
+    /// Whether nobody ever stands still: what somebody looked at a moment ago is as it was.
+    is_prompt: bool,
     /// Whether somebody delivers for good.
     is_served: bool,
 }
@@ -141,9 +161,11 @@ impl Auditor {
                 let (store, process) = (faults.store == Default::default(), faults.process == Default::default());
                 store && process && faults.signals == Default::default() && faults.clocks == Default::default()
             },
-            look_slack_ms: LOOK_SLACK_MS + longest_round_ms(scenario),
+            look_slack_ms: LOOK_SLACK_MS + longest_round_ms(scenario) + between_runs_ms(scenario),
+            pass_ms: longest_pass_ms(scenario),
+            is_prompt: longest_pause_ms(scenario) == 0,
             // A bounded run that reached its limit looks no further, and the next one comes when it has swept.
-            is_served: scenario.world.workers > 0,
+            is_served: scenario.world.workers > 0 || scenario.world.cron_limit_count >= UNLIMITED,
         }
     }
 
@@ -265,7 +287,7 @@ impl Auditor {
         match (about.what, &about.subject) {
             // A claim of unknown outcome finds its own lease, and with it every wake that came since: none is pending.
             ("claim", restante_core::Subject::Entry(id)) if about.tries > 0 => {
-                let stored = store.get(&self.env.keys.entry(*id)).and_then(|found| Entry::decode(&found.value).ok());
+                let stored = store.get(&self.env.keys.entry(*id)).and_then(|found| read_entry(&found.value).ok());
                 let owner = owner_id(origin.node, origin.life);
                 if stored.and_then(|entry| entry.lease).is_some_and(|lease| lease.owner == owner)
                     && let Some(ghost) = self.entries.get_mut(id)
@@ -374,7 +396,7 @@ impl Auditor {
     /// When entries vest: the deadlines that time passes to.
     pub(crate) fn vests(&self, store: &Model) -> Vec<StoreTime> {
         let all = |kind| store.scan(&self.env.keys.all(kind), usize::MAX).map_or_else(|_| Vec::new(), |page| page.entries);
-        let entries = all(Kind::Entry).into_iter().filter_map(|(_, record)| Some(Entry::decode(&record.value).ok()?.vest_at));
+        let entries = all(Kind::Entry).into_iter().filter_map(|(_, record)| Some(read_entry(&record.value).ok()?.vest_at));
         let intents = all(Kind::Intent).into_iter().filter_map(|(_, record)| Some(Intent::decode(&record.value).ok()?.vest_at));
         entries.chain(intents).collect()
     }
@@ -423,7 +445,8 @@ impl Auditor {
         if let (Some(bound), Some(p99_ms)) = (bound, self.healthy_p99_ms())
             && p99_ms > bound.0
         {
-            self.violate(at, "a-dead-host-starves-nobody", vec![("hosts", "healthy".to_owned())]);
+            let property = if self.ailing_count > 0 { "a-dead-host-starves-nobody" } else { "polling-keeps-up" };
+            self.violate(at, property, vec![("hosts", "healthy".to_owned())]);
         }
     }
 
@@ -446,7 +469,7 @@ impl Auditor {
             }
         }
         for (key, record) in store.iter() {
-            let (Some(Kind::Entry), Ok(entry)) = (keys.kind_of(key), Entry::decode(&record.value)) else { continue };
+            let (Some(Kind::Entry), Ok(entry)) = (keys.kind_of(key), read_entry(&record.value)) else { continue };
             let Ok(id) = keys.read_entry(Kind::Entry, key) else { continue };
             let due_key = keys.due(&entry.destination, entry.vest_at, id);
             let is_untouched = self.entries.get(&id).is_some_and(|ghost| ghost.changed_at <= began_at);

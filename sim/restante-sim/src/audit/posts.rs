@@ -22,7 +22,8 @@ impl Auditor {
         if !ghost.posted.insert(post.fence) {
             broken = Some("one-post-per-token");
         }
-        if now.minus_ms(tolerance_ms) > ghost.origin.plus_ms(self.env.config.max_retention_ms) {
+        let retention_end = ghost.origin.plus_ms(self.env.config.max_retention_ms);
+        if now.minus_ms(tolerance_ms) > ghost.deadline.map_or(retention_end, |deadline| deadline.min(retention_end)) {
             broken = Some("no-post-after-retention");
         }
         let lease_end = ghost.lease.filter(|lease| lease.fence == post.fence).map(|lease| lease.expires_at);

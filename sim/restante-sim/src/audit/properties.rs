@@ -67,7 +67,10 @@ pub const PROPERTIES: &[Property] = &[
     ),
     // Time.
     Property::always("retention-origin-is-immutable", "The instant of ownership, from which retention runs, never changes."),
-    Property::always("no-post-after-retention", "No POST begins after the retention of its entry has ended."),
+    Property::always(
+        "no-post-after-retention",
+        "No POST begins after the retention of its entry, or its own deadline, has ended.",
+    ),
     Property::always(
         "pause-is-honoured",
         "After a Retry-After is committed, no gate passes a POST to that destination before it is over.",
@@ -118,6 +121,14 @@ pub const PROPERTIES: &[Property] = &[
     ),
     Property::always("a-dead-host-starves-nobody", "Beside hosts that do not answer, the others are served in time."),
     Property::always(
+        "polling-keeps-up",
+        "With every signal lost, deliveries are done in time: polling keeps a worker's full concurrency.",
+    ),
+    Property::always(
+        "reclaimed-waits-its-turn",
+        "What is claimed again after its lease ended was among the first of its destination by its due time.",
+    ),
+    Property::always(
         "released-is-resumed-step-by-step",
         "After a hold or an open circuit, a worker has one more delivery to the destination under way with every step.",
     ),
@@ -127,7 +138,12 @@ pub const PROPERTIES: &[Property] = &[
         "no-more-means-none",
         "A run that reports no more work left no discoverable entry that was due when it began.",
     ),
+    Property::always(
+        "due-work-is-found",
+        "What is due and not kept back is looked at within the poll interval, without traffic.",
+    ),
     Property::always("quarantine-keeps-the-record", "A quarantined record holds the bytes that were found."),
+    Property::always("unknown-version-is-left", "What an older build cannot read it puts aside whole, or leaves as it is."),
     Property::always(
         "writes-keep-their-rules",
         "Every write is checked, or under a record that is checked and written, or idempotent.",
@@ -159,6 +175,9 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("index-was-repaired", "The sweep put a missing index row back."),
     Property::sometimes("payload-was-staged", "A large payload was staged and published."),
     Property::sometimes("quarantined", "An entry was quarantined."),
+    Property::sometimes("revived", "An operator brought a quarantined entry back."),
+    Property::sometimes("intent-revived", "An operator brought a quarantined intent back."),
+    Property::sometimes("newer-record-was-put-aside", "An older build put aside what a newer one had written."),
     Property::sometimes("quarantine-ended", "A quarantined record was dropped at the end of its retention."),
     Property::sometimes("dropped-permanent", "A delivery was given up because its destination refused it for good."),
     Property::sometimes("dropped-expired", "A delivery was given up because its retention ended."),

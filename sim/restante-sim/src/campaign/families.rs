@@ -49,6 +49,8 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         graceful_restarts_count,
         downtimes_count,
         downtime: _,
+        upgrade_at,
+        upgrade_within: _,
     } = process;
     let SignalFaults { lost: signal_lost, duplicated: signal_duplicated, late: signal_late } = signals;
     let ClockFaults { skew, drift, steps_count, step: _ } = clocks;
@@ -92,6 +94,7 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         ("process.pause", pause.0 > 0),
         ("process.graceful-restart", *graceful_restarts_count > 0),
         ("process.downtime", *downtimes_count > 0),
+        ("process.upgrade", upgrade_at.is_some()),
         ("signals.lost", signal_lost.0 > 0),
         ("signals.duplicated", signal_duplicated.0 > 0),
         ("signals.late", signal_late.0 > 0),

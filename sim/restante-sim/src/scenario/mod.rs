@@ -126,6 +126,10 @@ pub struct Workload {
     pub fanout_recipients_min: u32,
     /// Most recipients of a send that becomes an intent.
     pub fanout_recipients_max: u32,
+    /// Share of sends whose deliveries are of no use after an instant of their own.
+    pub deadlined: Share,
+    /// When that instant is, from the beginning of the run.
+    pub deadline: Span,
     /// Share of sends that are repeated under their idempotency key although they were accepted.
     pub repeated: Share,
     /// Share of sends whose idempotency key is used again for another request.
@@ -134,6 +138,8 @@ pub struct Workload {
     pub wakes_count: u32,
     /// Depth queries by an operator.
     pub depths_count: u32,
+    /// Whether an operator brings back, once faults have ended, whatever lies aside.
+    pub revives: bool,
     /// When an operator closes intake.
     pub close_intake_at: Option<Ms>,
     /// When an operator opens it again.
@@ -163,10 +169,13 @@ impl Default for Workload {
             fanout: Share(0),
             fanout_recipients_min: 5,
             fanout_recipients_max: 9,
+            deadlined: Share(0),
+            deadline: Span::ms(5_000, 40_000),
             repeated: Share(0),
             misused: Share(0),
             wakes_count: 0,
             depths_count: 4,
+            revives: false,
             close_intake_at: None,
             open_intake_at: None,
             holds_count: 0,
@@ -447,6 +456,10 @@ pub struct ProcessFaults {
     pub downtimes_count: u32,
     /// How long nobody does.
     pub downtime: Option<Span>,
+    /// When processes begin to be replaced, one after another, by a build whose entries the older one cannot read.
+    pub upgrade_at: Option<Ms>,
+    /// Within how long all of them are.
+    pub upgrade_within: Option<Ms>,
 }
 
 impl ProcessFaults {

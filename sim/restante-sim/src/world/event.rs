@@ -96,4 +96,5 @@ pub(crate) enum Incident {
     ClockStep { number: u32 },
     GracefulRestart { number: u32 },
     Downtime { number: u32 },
+    Upgrade { node: usize },
 }

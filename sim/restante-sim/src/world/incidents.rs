@@ -40,6 +40,7 @@ impl World<'_> {
                 return;
             }
             Incident::Downtime { number } => ("process.downtime", self.nobody_delivers(number)),
+            Incident::Upgrade { node } => ("process.upgrade", self.upgrade(node)),
         };
         self.faults.requested(family);
         if delivered {
@@ -173,6 +174,21 @@ impl World<'_> {
                 self.nodes[node].forget();
                 self.push_in(length_ms, node as u64, Event::Start { node });
             }
+        }
+        true
+    }
+
+    /// A process is killed, and comes back as the newer build. One that is down already only comes back as it.
+    fn upgrade(&mut self, node: usize) -> bool {
+        let name = self.nodes[node].name.clone();
+        self.row(&name, "upgrade", format_args!(""), format_args!(""));
+        let is_up = self.nodes[node].up;
+        if self.nodes[node].role != Role::Operator {
+            self.nodes[node].forget();
+        }
+        self.nodes[node].newer_since = Some(self.nodes[node].life);
+        if is_up && self.nodes[node].role != Role::Operator {
+            self.push_in(500, node as u64, Event::Start { node });
         }
         true
     }

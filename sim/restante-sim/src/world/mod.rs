@@ -4,6 +4,7 @@
 //! that they decide; faults are alternatives at named sites, and end at `heal_at`.
 
 pub(crate) mod alias;
+pub(crate) mod build;
 mod canon;
 mod choices;
 mod client;

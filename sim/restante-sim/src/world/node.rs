@@ -58,6 +58,8 @@ pub(crate) struct Node {
     /// Rises with every start; replies to an earlier life are lost.
     pub(crate) life: u32,
     pub(crate) up: bool,
+    /// The first life of the newer build.
+    pub(crate) newer_since: Option<u32>,
     pub(crate) clock: Clock,
     pub(crate) stands_still_until: SimTime,
     pub(crate) worker: Option<Worker>,
@@ -80,6 +82,7 @@ impl Node {
             role,
             life: 0,
             up: false,
+            newer_since: None,
             clock,
             stands_still_until: SimTime::ZERO,
             worker: None,

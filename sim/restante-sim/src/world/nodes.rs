@@ -6,6 +6,7 @@ use restante_core::machine::{About, Io, LocalTime, Reply, RunReport, Slots, Tran
 use restante_core::{Effect, Subject};
 
 use super::alias::{self, SubjectAlias};
+use super::build;
 use super::choices::Choices;
 use super::event::{Act, Event, Origin, StoreOp, Task};
 use super::faults::{FaultSite, FaultSites};
@@ -24,6 +25,11 @@ impl World<'_> {
     pub(super) fn is_alive(&self, origin: Origin) -> bool {
         let node = &self.nodes[origin.node];
         node.up && node.life == origin.life
+    }
+
+    /// Whether that life of the node is one of the newer build.
+    pub(super) fn is_newer(&self, origin: Origin) -> bool {
+        self.nodes[origin.node].newer_since.is_some_and(|life| origin.life >= life)
     }
 
     /// How much longer a node stands still, if it does.
@@ -99,6 +105,9 @@ impl World<'_> {
                 }
                 if let Some(mutant) = self.mutant {
                     mutant.on_txn(&act.about, &mut txn, &self.env, self.timeline.now());
+                }
+                if self.is_newer(origin) {
+                    build::written_by_newer(&self.env, &mut txn);
                 }
                 let fate = self.fault(|sites| &sites.commit, format_args!("{}", act.label));
                 let latency_ms = self.store_latency(&act, fate);

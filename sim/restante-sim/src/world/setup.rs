@@ -181,10 +181,26 @@ impl<'s> World<'s> {
             ("process.graceful-restart", faults.process.graceful_restarts_count, |number| Incident::GracefulRestart { number }),
             ("process.downtime", faults.process.downtimes_count, |number| Incident::Downtime { number }),
         ];
+        if let Some(upgrade_at) = faults.process.upgrade_at {
+            self.push_upgrade(upgrade_at, faults.process.upgrade_within.unwrap_or(Ms(10_000)));
+        }
         for (site, count, incident) in incidents {
             for number in 0..count {
                 self.push_within(site, number, heal_at, |number| Event::Incident(incident(number)));
             }
+        }
+    }
+
+    /// Everybody is replaced within a while; the operator, who brings back what was put aside, at its end.
+    fn push_upgrade(&mut self, begins_at: Ms, within: Ms) {
+        let last = self.nodes.len() - 1;
+        for node in 0..=last {
+            let name = self.nodes[node].name.clone();
+            let after_ms = match node == last {
+                true => within.0,
+                false => self.span("process.upgrade", format_args!("{name}"), Span { min: Ms(0), max: within }),
+            };
+            self.push_in(begins_at.0 + after_ms, node as u64, Event::Incident(Incident::Upgrade { node }));
         }
     }
 

@@ -7,7 +7,8 @@ use restante_engine::SimTime;
 use restante_kv::{Key, KeyRange, Mutation, Page, StoreError, StoreTime, Txn, Write};
 
 use super::event::{Act, Event, Origin, StoreOp};
-use super::{EPOCH_MS, Perturbation, World, alias};
+use super::{EPOCH_MS, Perturbation, World, alias, build};
+use crate::Mutant;
 use crate::scenario::Span;
 
 impl World<'_> {
@@ -28,7 +29,7 @@ impl World<'_> {
                 Reply::Snapshot { result, at: self.store_now() }
             }
             StoreOp::Scan { range, limit } => {
-                let result = if refused { Err(unavailable()) } else { self.scan(&act, &range, limit, fate) };
+                let result = if refused { Err(unavailable()) } else { self.scan(origin, &act, &range, limit, fate) };
                 let entropy = if act.about.what == "scan-due" {
                     self.decider.draw("core.window", format_args!("{}", act.label))
                 } else {
@@ -76,7 +77,7 @@ impl World<'_> {
             let alias = alias::EntryAlias(id);
             match (kind, &write.mutation) {
                 (Kind::Entry, Mutation::Delete) => Some(format!("{alias} goes")),
-                (Kind::Entry, Mutation::Put(value)) => Some(match Entry::decode(value).ok()? {
+                (Kind::Entry, Mutation::Put(value)) => Some(match build::read_entry(value).ok()? {
                     entry if !entry.active => format!("{alias} waits behind its lane's head"),
                     Entry { lease: Some(lease), fence, .. } => {
                         format!("{alias} leased f{} until {}", fence.get(), seconds(lease.expires_at).trim_start())
@@ -120,13 +121,24 @@ impl World<'_> {
             self.store.get_many(keys)?
         };
         self.auditor.on_read(origin, &act.about, &self.store, self.timeline.now());
+        if self.reads_newer(origin) {
+            let found = keys.iter().zip(&mut records).filter_map(|(key, record)| Some((key, record.as_mut()?)));
+            found.for_each(|(key, record)| build::seen_by_newer(&self.env, key, record));
+        }
         if let Some(mutant) = self.mutant {
             mutant.on_records(origin, &act.about, keys, &mut records, &self.env, self.store_now());
         }
         Ok(records)
     }
 
-    fn scan(&mut self, act: &Act, range: &KeyRange, limit: usize, fate: &'static str) -> Result<Page, StoreError> {
+    fn scan(
+        &mut self,
+        origin: Origin,
+        act: &Act,
+        range: &KeyRange,
+        limit: usize,
+        fate: &'static str,
+    ) -> Result<Page, StoreError> {
         let mut page = self.store.scan(range, limit)?;
         let now = self.store_now();
         self.auditor.on_look(&act.about, now);
@@ -140,7 +152,14 @@ impl World<'_> {
                 self.faults.delivered(fate);
             }
         }
+        if self.reads_newer(origin) {
+            page.entries.iter_mut().for_each(|(key, record)| build::seen_by_newer(&self.env, key, record));
+        }
         Ok(page)
+    }
+
+    fn reads_newer(&self, origin: Origin) -> bool {
+        self.is_newer(origin) || self.mutant == Some(Mutant::UnknownVersionGuessed)
     }
 
     fn commit(&mut self, origin: Origin, act: &Act, txn: &Txn, fate: &'static str) -> Result<restante_kv::Committed, StoreError> {
@@ -186,6 +205,9 @@ impl World<'_> {
         let committed = self.store.commit(txn)?;
         let at = self.timeline.now();
         let now = self.store_now();
+        if !self.is_newer(origin) {
+            self.auditor.on_older_commit(txn, &before, at);
+        }
         self.auditor.on_commit(origin, &act.about, txn, &before, &self.store, at, now);
         self.digest.u64(txn.writes.len() as u64);
         if let Some((after_ms, txn)) = self.mutant.and_then(|mutant| mutant.replayed(&act.about, txn, &self.env)) {

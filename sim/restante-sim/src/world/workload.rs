@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_core::atoms::{Bytes, EntryId, Sealed};
 use restante_core::keys::Kind;
 use restante_core::machine::{Failure, FanoutChoice, SendError, SendRequest, Sending, SendingStep};
-use restante_core::plan::{Depth, Recipient, Wake};
+use restante_core::plan::{Depth, Recipient, Revive, Wake};
 use restante_core::{Command, Effect, Outcome, Rejection};
 use restante_kv::StoreTime;
 
@@ -115,12 +115,17 @@ impl World<'_> {
         };
         let destinations = u64::from(self.scenario.world.destinations);
         let first = self.span("load.destination", format_args!("{key}"), Span::ms(0, destinations - 1));
+        let is_deadlined = self.chance("load.deadlined", format_args!("{key}"), load.deadlined);
+        let deadline = is_deadlined.then(|| {
+            let after_ms = self.span("load.deadline", format_args!("{key}"), load.deadline);
+            StoreTime::from_ms(EPOCH_MS + after_ms)
+        });
         let recipients = (0..count)
             .map(|n| {
                 let destination = alias::destination(((first + n) % destinations) as u32);
                 let user = if is_fanout { format!("u{n}") } else { char::from(b'a' + n as u8).to_string() };
                 let inbox: Arc<str> = format!("{destination}/users/{user}/inbox").into();
-                Recipient { inbox, destination, deadline: None }
+                Recipient { inbox, destination, deadline }
             })
             .collect();
         let is_keyed = self.chance("load.keyed", format_args!("{key}"), load.keyed);
@@ -296,6 +301,24 @@ impl World<'_> {
         }
     }
 
+    /// The first record that lies aside, if an operator means to bring it back.
+    fn first_to_revive(&self) -> Option<(&'static str, String)> {
+        if !self.scenario.workload.revives {
+            return None;
+        }
+        let page = self.store.scan(&self.env.keys.all(Kind::Quarantined), 1).ok()?;
+        let id = self.env.keys.read_entry(Kind::Quarantined, &page.entries.first()?.0).ok()?;
+        Some(("aside", alias::EntryAlias(id).to_string()))
+    }
+
+    fn revive_what_lies_aside(&mut self) {
+        let Ok(page) = self.store.scan(&self.env.keys.all(Kind::Quarantined), 64) else { return };
+        for (key, _) in page.entries {
+            let Ok(id) = self.env.keys.read_entry(Kind::Quarantined, &key) else { continue };
+            self.begin_command(self.operator(), Command::Revive(Revive { id, slot: 0 }));
+        }
+    }
+
     /// Is everything drained? Then a last look at the depth ends the run.
     pub(super) fn on_check(&mut self) {
         if self.ending {
@@ -305,11 +328,14 @@ impl World<'_> {
         let all_sent = self.sends.len() as u32 == load.producers * load.sends_count
             && self.sends.values().all(|state| !matches!(state, SendState::Pending { .. }))
             && self.nodes.iter().all(|node| node.sends.is_empty());
-        let left = self.auditor.first_left(&self.store, true);
+        let left = self.auditor.first_left(&self.store, true).or_else(|| self.first_to_revive());
         if all_sent && left.is_none() {
             self.ending = true;
             self.begin_command(self.operator(), Command::Depth(Depth {}));
             return;
+        }
+        if self.scenario.workload.revives {
+            self.revive_what_lies_aside();
         }
         let heal_at = self.scenario.world.heal_at.0;
         let (at, now, calm_since) = (self.now(), self.store_now(), heal_at.max(self.last_start.as_ms()));
