@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use restante_core::atoms::{EntryId, SendId};
-use restante_core::machine::{DestinationPage, DestinationRow, DoctorReport, Failure, InspectPage, InspectRow, IntentPage, PostResult, QuarantinePage, RunReport, SendRequest, destination_keys, destination_page, destination_range, destinations_read, inspect_page, inspect_range, intent_page, intent_range, quarantine_page, quarantine_range};
+use restante_core::machine::{
+    DestinationPage, DestinationRow, DoctorReport, Failure, InspectPage, InspectRow, IntentPage, PostResult, QuarantinePage,
+    RunReport, SendRequest, destination_keys, destination_page, destination_range, destinations_read, inspect_page,
+    inspect_range, intent_page, intent_range, quarantine_page, quarantine_range,
+};
 use restante_core::plan::{Depth, DepthReport, DropQuarantined, HoldNotice, Rejection, Revive, SetHold, SetIntake};
 use restante_core::{Command, Config, Env, Outcome, machine};
 use restante_kv::{AtomicKv, Key, StoreError, StoreTime};

@@ -40,12 +40,7 @@ pub(crate) async fn inspect(
     Ok((page, destinations))
 }
 
-async fn entries(
-    backlog: &Backlog,
-    cursor: Option<&str>,
-    limit: usize,
-    destination: Option<&str>,
-) -> Result<InspectPage, Fault> {
+async fn entries(backlog: &Backlog, cursor: Option<&str>, limit: usize, destination: Option<&str>) -> Result<InspectPage, Fault> {
     let mut next = cursor.map(|cursor| read_cursor(backlog.env(), Kind::Entry, cursor)).transpose()?;
     let Some(destination) = destination else { return Ok(backlog.inspect(next, limit).await?) };
     let mut found = InspectPage { rows: Vec::new(), unreadable: Vec::new(), next: None };
@@ -87,7 +82,10 @@ pub(crate) async fn entry(backlog: &Backlog, id: &str) -> Result<(InspectRow, De
 }
 
 /// Delivers what is due, once, by `run`. A run over a store that takes no commit says only that there is more; here it is a fault.
-pub(crate) async fn run_once(backlog: &Backlog, run: impl Future<Output = Result<RunOutcome, Fault>>) -> Result<RunReport, Fault> {
+pub(crate) async fn run_once(
+    backlog: &Backlog,
+    run: impl Future<Output = Result<RunOutcome, Fault>>,
+) -> Result<RunReport, Fault> {
     ping(backlog).await?;
     let RunOutcome { report, refused } = run.await?;
     if report.processed == 0 && report.more {

@@ -25,7 +25,11 @@ pub use classify::{NotSent, PostResult, classify, reach};
 pub use delivery::DeliveryEnd;
 pub use doctor::{Diagnosis, Doctor, DoctorReport, DoctorStep, Finding};
 pub use expansion::ExpansionEnd;
-pub use inspect::{DestinationPage, DestinationRow, InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow, destination_keys, destination_page, destination_range, destinations_read, inspect_page, inspect_range, intent_page, intent_range, quarantine_page, quarantine_range, row_of_destination};
+pub use inspect::{
+    DestinationPage, DestinationRow, InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow,
+    destination_keys, destination_page, destination_range, destinations_read, inspect_page, inspect_range, intent_page,
+    intent_range, quarantine_page, quarantine_range, row_of_destination,
+};
 pub use sending::{FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};
 pub use worker::{RunReport, Slots, TaskId, Worker, WorkerStep};

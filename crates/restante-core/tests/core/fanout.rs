@@ -264,7 +264,10 @@ fn an_intent_that_is_revived_before_its_turn_waits_at_its_place_and_nothing_wait
     bed.assert_discoverable();
     bed.once(1, 1_000);
     let first_of = |number| bed.posts.iter().position(|post| post.entry == entry_id(number, 0));
-    assert!(bed.posts.len() == 15 && first_of(1) < first_of(2) && first_of(2) < first_of(3), "in accepted order, without a sweep");
+    assert!(
+        bed.posts.len() == 15 && first_of(1) < first_of(2) && first_of(2) < first_of(3),
+        "in accepted order, without a sweep"
+    );
     assert!(bed.all(Kind::IntentSlot).is_empty(), "and no place is left behind");
     bed.assert_counted();
 }

@@ -6,7 +6,7 @@
 //!
 //! | from the environment | what is added |
 //! |---|---|
-//! | `BLOCK=hold`, `BLOCK=circuit` | `BLOCKED` (90) of a hundred entries go to `BLOCKED_HOSTS` (1,000) other destinations, which are held, or whose circuits open; what these changes write, and what the pass that meets them first costs |
+//! | `BLOCK=hold`, `BLOCK=circuit` | `BLOCKED` (90) of a hundred entries go to `BLOCKED_HOSTS` (1,000) other destinations, which are held, or whose circuits are open; what such a change writes, and what it costs to meet them first |
 //! | `WORKERS=1,2,4` | so many workers at once deliver `DELIVERIES` each, over one handle of the file and over one each: conflicts a commit |
 //! | `RECOUNT=1` | a recount by the doctor must find what the depth says |
 
@@ -15,14 +15,16 @@ mod counting;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use counting::{Counting, Counts};
+use counting::{Counting, Counts, Figures};
+use restante_core::atoms::{EntryId, Fence, OwnerId, SendId};
 use restante_core::keys::Kind;
-use restante_core::machine::{Post, PostResult};
-use restante_core::{Config, Env};
+use restante_core::machine::{Io, LocalTime, Post, PostResult, Reply, Transact, TransactStep};
+use restante_core::plan::{CountAttempt, Reach};
+use restante_core::{Command, Config, Env};
 use restante_driver::{Backlog, Message};
-use restante_kv::AtomicKv as _;
+use restante_kv::{AtomicKv as _, StoreTime};
 use restante_kv_sqlite::SqliteKv;
 
 const DAY_MS: u64 = 86_400_000;
@@ -75,6 +77,7 @@ fn config() -> Config {
 struct Bed {
     path: PathBuf,
     counts: Arc<Counts>,
+    env: Arc<Env>,
 }
 
 impl Bed {
@@ -84,7 +87,7 @@ impl Bed {
 
     /// Delivers everything, except to blocked destinations, which fail.
     fn backlog(&self, store: &Arc<SqliteKv>) -> Backlog {
-        let (store, counts, env) = (Arc::clone(store), Arc::clone(&self.counts), Arc::new(Env::new(config())));
+        let (store, counts, env) = (Arc::clone(store), Arc::clone(&self.counts), Arc::clone(&self.env));
         let sender = tower::service_fn(|post: Post| async move {
             let code = if post.destination.starts_with("https://blocked-") { 500 } else { 202 };
             Ok::<_, Infallible>(PostResult::Status { code, retry_after_ms: None })
@@ -93,19 +96,20 @@ impl Bed {
     }
 
     fn file_bytes(&self) -> u64 {
-        let beside = |ending: &str| Path::new(&format!("{}{ending}", self.path.display())).metadata().map_or(0, |file| file.len());
+        let beside =
+            |ending: &str| Path::new(&format!("{}{ending}", self.path.display())).metadata().map_or(0, |file| file.len());
         ["", "-wal"].into_iter().map(beside).sum()
     }
 }
 
 async fn fill(backlog: &Backlog, size: usize, block: Option<Block>) -> f64 {
     let (hosts, blocked_hosts) = (setting("HOSTS", 1_000), setting("BLOCKED_HOSTS", 1_000));
-    let blocked = if block.is_some() { setting("BLOCKED", 90) } else { 0 };
+    let percent = if block.is_some() { setting("BLOCKED", 90) } else { 0 };
     let began = Instant::now();
     for from in (0..size).step_by(1_000) {
         let message = |number: usize| {
             let inbox = match number % 100 {
-                part if part < blocked => format!("https://blocked-{}.example/inbox", (number / 100 * blocked + part) % blocked_hosts),
+                part if part < percent => format!("{}/inbox", blocked((number / 100 * percent + part) % blocked_hosts)),
                 _ => format!("https://host-{}.example/inbox", number % hosts),
             };
             Message::new(inbox, vec![b'x'; 512])
@@ -116,44 +120,87 @@ async fn fill(backlog: &Backlog, size: usize, block: Option<Block>) -> f64 {
     size as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Holds every blocked destination, or lets it fail until its circuit is open.
+/// Holds every blocked destination, or opens its circuit, by the commands that workers issue.
 async fn put_block(bed: &Bed, backlog: &Backlog, block: Block, size: usize) {
-    let hosts = setting("BLOCKED_HOSTS", 1_000).min(size * setting("BLOCKED", 90) / 100);
-    let (before, began) = (bed.counts.now(), Instant::now());
+    let hosts = blocked_hosts(size);
     match block {
         Block::Hold => {
-            for host in 0..hosts {
-                backlog.set_hold(&format!("https://blocked-{host}.example/"), None, None).await.unwrap();
+            for what in ["set", "extend"] {
+                let (before, began) = (bed.counts.now(), Instant::now());
+                for host in 0..hosts {
+                    backlog.set_hold(&blocked(host), None, None).await.unwrap();
+                }
+                tell_changes(bed, what, before, hosts, began);
             }
-            tell_changes(bed, "set", before, hosts as u64, began);
-            let (before, began) = (bed.counts.now(), Instant::now());
-            for host in 0..hosts {
-                backlog.set_hold(&format!("https://blocked-{host}.example/"), None, None).await.unwrap();
-            }
-            tell_changes(bed, "extend", before, hosts as u64, began);
         }
         Block::Circuit => {
-            // A destination with a single entry fails once, and its circuit stays closed.
-            while open_circuits(backlog).await < hosts && backlog.run_once((hosts * FAILURES) as u64).await.processed > 0 {}
-            let open = open_circuits(backlog).await;
-            tell_changes(bed, "fail and open", before, open as u64, began);
+            for what in ["count a failure", "open"] {
+                let (before, began) = (bed.counts.now(), Instant::now());
+                for host in 0..hosts {
+                    count_attempt(bed, backlog, host, Reach::Failed).await;
+                }
+                tell_changes(bed, what, before, hosts, began);
+            }
         }
     }
 }
 
-async fn open_circuits(backlog: &Backlog) -> usize {
-    let (mut open, mut next) = (0, None);
+/// What ends the block of some, and puts it back for the measurements that follow.
+async fn end_block(bed: &Bed, backlog: &Backlog, block: Block, size: usize) {
+    let hosts = blocked_hosts(size).min(10);
+    let (before, began) = (bed.counts.now(), Instant::now());
+    for host in 0..hosts {
+        match block {
+            Block::Hold => backlog.release_hold(&blocked(host), None).await.unwrap(),
+            Block::Circuit => count_attempt(bed, backlog, host, Reach::Reached).await,
+        }
+    }
+    tell_changes(bed, if block == Block::Hold { "release" } else { "close" }, before, hosts, began);
+    for host in 0..hosts {
+        match block {
+            Block::Hold => backlog.set_hold(&blocked(host), None, None).await.unwrap(),
+            Block::Circuit => {
+                for _ in 0..FAILURES {
+                    count_attempt(bed, backlog, host, Reach::Failed).await;
+                }
+            }
+        }
+    }
+}
+
+fn blocked(host: usize) -> String {
+    format!("https://blocked-{host}.example")
+}
+
+fn blocked_hosts(size: usize) -> usize {
+    setting("BLOCKED_HOSTS", 1_000).min(size * setting("BLOCKED", 90) / 100)
+}
+
+/// Tells a destination's circuit of an attempt, as a worker does beside the settle.
+async fn count_attempt(bed: &Bed, backlog: &Backlog, host: usize, reach: Reach) {
+    let id = EntryId { send: SendId::from_bytes([0; 16]), index: 0 };
+    let (owner, fence) = (OwnerId::from_bytes([0; 16]), Fence::default());
+    let command = CountAttempt { destination: blocked(host).into(), id, owner, fence, reach };
+    let (store, began) = (backlog.store(), Instant::now());
+    let local = || LocalTime::from_ms(began.elapsed().as_millis() as u64);
+    let now = || StoreTime::from_ms(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64);
+    let (mut transact, mut step) = Transact::begin(&bed.env, Command::CountAttempt(command), Fence::default(), local());
     loop {
-        let page = backlog.destinations(next, 1_000).await.unwrap();
-        open += page.rows.iter().filter(|row| row.blocked.is_some()).count();
-        match page.next {
-            Some(key) => next = Some(key),
-            None => return open,
-        }
+        let reply = match step {
+            TransactStep::Done(done) => return drop(done.unwrap()),
+            TransactStep::Do(Io::Read(keys)) => {
+                let snapshot = store.get_many(keys).await;
+                let at = snapshot.as_ref().ok().and_then(|snapshot| snapshot.at).unwrap_or_else(now);
+                Reply::Snapshot { result: snapshot.map(|snapshot| snapshot.values), at }
+            }
+            TransactStep::Do(Io::Commit(txn)) => Reply::Committed(store.cas_many(txn).await),
+            TransactStep::Do(other) => panic!("nobody else is here to wait for: {other:?}"),
+        };
+        step = transact.step(&bed.env, reply, local());
     }
 }
 
-fn tell_changes(bed: &Bed, what: &str, before: counting::Figures, destinations: u64, began: Instant) {
+fn tell_changes(bed: &Bed, what: &str, before: Figures, destinations: usize, began: Instant) {
     let done = bed.counts.now().since(before);
     println!(
         "           {what}: {destinations} destinations, {} commits that change one, {} rows at most in one | {:.2} ms each",
@@ -163,20 +210,24 @@ fn tell_changes(bed: &Bed, what: &str, before: counting::Figures, destinations: 
     );
 }
 
-/// Releases some of what is held; the others stay for the measurements that follow.
-async fn release(bed: &Bed, backlog: &Backlog, block: Option<Block>) {
-    if block != Some(Block::Hold) {
-        return;
+/// Delivers until no pointer of a blocked destination is met any more: each has been moved to where it is looked at again.
+async fn meet_blocked(bed: &Bed, backlog: &Backlog, deliveries: u64) {
+    let (before, began, mut processed) = (bed.counts.now(), Instant::now(), 0);
+    loop {
+        let this_time = bed.counts.now();
+        let report = backlog.run_once(deliveries).await;
+        processed += report.processed;
+        // A delivery takes two commits, and now and then a third for a pointer of its own.
+        if bed.counts.now().since(this_time).commits * 4 <= report.processed * 9 {
+            break;
+        }
     }
-    let hosts = setting("BLOCKED_HOSTS", 1_000).min(10);
-    let (before, began) = (bed.counts.now(), Instant::now());
-    for host in 0..hosts {
-        backlog.release_hold(&format!("https://blocked-{host}.example/"), None).await.unwrap();
-    }
-    tell_changes(bed, "release", before, hosts as u64, began);
-    for host in 0..hosts {
-        backlog.set_hold(&format!("https://blocked-{host}.example/"), None, None).await.unwrap();
-    }
+    let done = bed.counts.now().since(before);
+    println!(
+        "           meeting what is blocked: {processed} deliveries meanwhile; {} commits beside theirs, once | {:.0} ms in all",
+        done.commits - 2 * processed,
+        began.elapsed().as_secs_f64() * 1e3
+    );
 }
 
 async fn deliver(bed: &Bed, backlog: &Backlog, what: &str, deliveries: u64) {
@@ -198,7 +249,7 @@ async fn deliver(bed: &Bed, backlog: &Backlog, what: &str, deliveries: u64) {
 
 /// Bytes of keys and values, by what they are for.
 async fn tell_bytes(bed: &Bed, store: &SqliteKv, size: usize) {
-    let env = Env::new(config());
+    let env = &bed.env;
     let of = async |kinds: &[Kind]| {
         let (mut rows, mut bytes) = (0_u64, 0_u64);
         for kind in kinds {
@@ -206,7 +257,11 @@ async fn tell_bytes(bed: &Bed, store: &SqliteKv, size: usize) {
             loop {
                 let page = store.scan(range.clone(), 1_000).await.unwrap();
                 rows += page.entries.len() as u64;
-                bytes += page.entries.iter().map(|(key, found)| (key.as_bytes().len() + found.value.as_bytes().len()) as u64).sum::<u64>();
+                bytes += page
+                    .entries
+                    .iter()
+                    .map(|(key, found)| (key.as_bytes().len() + found.value.as_bytes().len()) as u64)
+                    .sum::<u64>();
                 match page.next {
                     Some(next) => range.start = next,
                     None => break,
@@ -255,7 +310,7 @@ async fn contend(bed: &Bed, workers: usize, own_handles: bool) {
 
 async fn measure(size: usize) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let bed = Bed { path: directory.path().join("backlog"), counts: Arc::default() };
+    let bed = Bed { path: directory.path().join("backlog"), counts: Arc::default(), env: Arc::new(Env::new(config())) };
     let store = bed.open();
     let backlog = bed.backlog(&store);
     // An empty backlog is swept in no time, and then the sweep is not due for a day.
@@ -268,10 +323,10 @@ async fn measure(size: usize) {
     let deliveries = setting("DELIVERIES", 500) as u64;
     if let Some(block) = block {
         put_block(&bed, &backlog, block, size).await;
-        deliver(&bed, &backlog, "first pass", deliveries).await;
+        end_block(&bed, &backlog, block, size).await;
+        meet_blocked(&bed, &backlog, deliveries).await;
     }
     deliver(&bed, &backlog, "delivered", deliveries).await;
-    release(&bed, &backlog, block).await;
 
     let (before, began) = (bed.counts.now(), Instant::now());
     let depth = backlog.depth().await.unwrap();

@@ -156,7 +156,8 @@ async fn run_once(State(api): Shared, request: Request) -> Answer {
         return Err(Fault::new(Code::Busy, "another run is under way", "ask again when it has ended"));
     };
     let run = async move {
-        let stopped = || Fault::new(Code::Busy, "the server stops: the run was cut off, or not begun", "ask the server that follows");
+        let stopped =
+            || Fault::new(Code::Busy, "the server stops: the run was cut off, or not begun", "ask the server that follows");
         let report = operate::run_once(&api.site.backlog, async { api.runs.run_once(limit).await.ok_or_else(stopped) }).await;
         drop(one_at_a_time);
         report

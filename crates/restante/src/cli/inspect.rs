@@ -19,7 +19,8 @@ pub(super) async fn inspect(args: &InspectArgs, output: &mut Output) -> Result<E
         return Ok(Exit::Ok);
     }
     let limit = args.page.limit as usize;
-    let (page, destinations) = operate::inspect(&site.backlog, args.page.cursor.as_deref(), limit, args.destination.as_deref()).await?;
+    let (page, destinations) =
+        operate::inspect(&site.backlog, args.page.cursor.as_deref(), limit, args.destination.as_deref()).await?;
     let entries = EntriesView::new(&page, &destinations, with_retention);
     output.answer(&entries, || page_text(&entries));
     Ok(Exit::Ok)
