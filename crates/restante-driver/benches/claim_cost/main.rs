@@ -7,6 +7,7 @@
 //! | from the environment | what is added |
 //! |---|---|
 //! | `BLOCK=hold`, `BLOCK=circuit` | `BLOCKED` (90) of a hundred entries go to `BLOCKED_HOSTS` (1,000) other destinations, which are held, or whose circuits are open; what such a change writes, and what it costs to meet them first |
+//! | `BUCKET_MS` (1000) | how wide a step of the pointers is: sends to one destination within one step share a pointer |
 //! | `WORKERS=1,2,4` | so many workers at once deliver `DELIVERIES` each, over one handle of the file and over one each: conflicts a commit |
 //! | `RECOUNT=1` | a recount by the doctor must find what the depth says |
 
@@ -62,6 +63,8 @@ fn config() -> Config {
         concurrency: 64,
         window: 64,
         sweep_interval_ms: DAY_MS,
+        // A backlog that grew over hours would have a pointer for every such step and destination.
+        pointer_bucket_ms: setting("BUCKET_MS", 1_000) as u64,
         // No recheck and no probe while it is measured.
         held_recheck_interval_ms: DAY_MS,
         breaker_failures: FAILURES,
