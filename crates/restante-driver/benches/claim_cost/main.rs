@@ -215,15 +215,15 @@ fn tell_changes(bed: &Bed, what: &str, before: Figures, destinations: usize, beg
 
 /// Delivers until no pointer of a blocked destination is met any more: each has been moved to where it is looked at again.
 async fn meet_blocked(bed: &Bed, backlog: &Backlog, deliveries: u64) {
-    let (before, began, mut processed) = (bed.counts.now(), Instant::now(), 0);
-    loop {
+    let (before, began, mut processed, mut met_none) = (bed.counts.now(), Instant::now(), 0, 0);
+    // A run that ends at its limit has not been everywhere: several in a row must meet none.
+    while met_none < 3 {
         let this_time = bed.counts.now();
         let report = backlog.run_once(deliveries).await;
         processed += report.processed;
         // A delivery takes two commits, and now and then a third for a pointer of its own.
-        if bed.counts.now().since(this_time).commits * 4 <= report.processed * 9 {
-            break;
-        }
+        let is_clean = bed.counts.now().since(this_time).commits * 4 <= report.processed * 9;
+        met_none = if is_clean { met_none + 1 } else { 0 };
     }
     let done = bed.counts.now().since(before);
     println!(
