@@ -1,25 +1,25 @@
 //! The backlog's handle.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use restante_core::atoms::{EntryId, SendId};
 use restante_core::machine::{
-    DestinationPage, DoctorReport, Failure, InspectPage, IntentPage, PostResult, QuarantinePage, RunReport, SendRequest,
-    destination_page, destination_range, inspect_page, inspect_range, intent_page, intent_range, quarantine_page,
-    quarantine_range,
+    DestinationPage, DestinationRow, DoctorReport, Failure, InspectPage, InspectRow, IntentPage, PostResult, QuarantinePage,
+    RunReport, SendRequest, destination_keys, destination_page, destination_range, destinations_read, inspect_page,
+    inspect_range, intent_page, intent_range, quarantine_page, quarantine_range,
 };
 use restante_core::plan::{Depth, DepthReport, DropQuarantined, HoldNotice, Rejection, Revive, SetHold, SetIntake};
 use restante_core::{Command, Config, Env, Outcome, machine};
 use restante_kv::{AtomicKv, Key, StoreError, StoreTime};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use crate::builder::Builder;
+use crate::handle::WorkerHandle;
 use crate::message::{InvalidInbox, Message, recipient};
-use crate::report::DrainReport;
+use crate::report::RunOutcome;
 use crate::sender::Sender;
 use crate::shared::{Shared, new_send, wall_clock};
 use crate::worker::Running;
@@ -28,7 +28,8 @@ use crate::worker::Running;
 ///
 /// - **Sends**: [`send`](Self::send), [`send_many`](Self::send_many), and [`immediate`](Self::immediate), which owns nothing.
 /// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good.
-/// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect), [`intents`](Self::intents),
+/// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect), [`destinations_of`](Self::destinations_of),
+///   [`intents`](Self::intents),
 ///   [`destinations`](Self::destinations), [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
 /// - **Operates**: [`set_intake`](Self::set_intake), [`set_hold`](Self::set_hold), [`release_hold`](Self::release_hold),
 ///   [`revive`](Self::revive), [`drop_quarantined`](Self::drop_quarantined).
@@ -137,31 +138,22 @@ impl Backlog {
     /// Delivers what is due, at most `limit` deliveries, and sweeps if a sweep is due: what cron calls. `more` is false
     /// exactly when it is proved that nothing is due; `next_at` keeps the caller from spinning.
     pub async fn run_once(&self, limit: u64) -> RunReport {
+        self.run_once_telling(limit).await.report
+    }
+
+    /// [`run_once`](Self::run_once), and what the store had against it: for whoever has to tell a store that takes nothing from one
+    /// that has more.
+    pub async fn run_once_telling(&self, limit: u64) -> RunOutcome {
         let (_never, stop) = watch::channel(false);
-        Running::once(Arc::clone(&self.shared), limit).run(stop).await
+        let mut running = Running::once(Arc::clone(&self.shared), limit);
+        let report = running.run(stop).await;
+        RunOutcome { report, refused: running.refused() }
     }
 
     /// Starts a worker on the current tokio runtime: it delivers and sweeps until it is shut down. Dropping the handle leaves
     /// it running.
     pub fn start(&self) -> WorkerHandle {
-        let (stop, stopped) = watch::channel(false);
-        let shared = Arc::clone(&self.shared);
-        let (cut, mut cut_off) = watch::channel(false);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut running = Running::serve(shared);
-            let finished = tokio::select! {
-                _ = running.run(stopped) => true,
-                Ok(_) = cut_off.wait_for(|cut| *cut) => false,
-            };
-            let mut report = running.drained();
-            if !finished {
-                report.abandoned = running.under_way();
-                report.timed_out = true;
-            }
-            report
-        });
-        WorkerHandle { stop, cut, tasks }
+        WorkerHandle::start(Arc::clone(&self.shared))
     }
 
     // Looks.
@@ -183,11 +175,33 @@ impl Backlog {
     /// One page of at most `limit` entries, from `next` of an earlier page or from the beginning. No payload and no signing
     /// reference is in it.
     ///
+    /// Pages follow one another in the order of ids, each at an instant of its own, while everybody goes on working. An entry that
+    /// is there from before the first page until after the last is in exactly one page, as it was at that page's instant; no entry
+    /// is in two. One that comes or goes in between is in one page or in none. ([`EntryId`]s never come back: a revived entry is
+    /// the one that was put aside, and is absent meanwhile.)
+    ///
     /// # Errors
     /// [`StoreError`].
     pub async fn inspect(&self, next: Option<Key>, limit: usize) -> Result<InspectPage, StoreError> {
         let page = self.shared.store.scan(inspect_range(&self.shared.env, next), limit).await?;
         Ok(inspect_page(&self.shared.env, &page))
+    }
+
+    /// What is known of the destinations of these entries, by name: a hold, a pause or a circuit there says why they wait. It is read
+    /// after the page, at an instant of its own.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn destinations_of(&self, rows: &[InspectRow]) -> Result<BTreeMap<Arc<str>, DestinationRow>, StoreError> {
+        let (store, env) = (&self.shared.store, &self.shared.env);
+        let mut known = BTreeMap::new();
+        for keys in destination_keys(env, rows, store.limits().get_keys_max) {
+            let snapshot = store.get_many(keys.clone()).await?;
+            let at = snapshot.at.unwrap_or_else(wall_clock);
+            let rows = destinations_read(env, &keys, &snapshot.values, at);
+            known.extend(rows.into_iter().map(|row| (Arc::clone(&row.destination), row)));
+        }
+        Ok(known)
     }
 
     /// One page of at most `limit` intents: sends whose recipients are not all deliveries yet. From `next` of an earlier page or
@@ -298,39 +312,4 @@ impl fmt::Debug for Backlog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Backlog").field("prefix", &self.shared.env.config.prefix).finish_non_exhaustive()
     }
-}
-
-/// A started worker.
-#[derive(Debug)]
-pub struct WorkerHandle {
-    stop: watch::Sender<bool>,
-    cut: watch::Sender<bool>,
-    tasks: JoinSet<DrainReport>,
-}
-
-impl WorkerHandle {
-    /// Takes nothing new, waits for the deliveries under way, at most until `deadline`, and reports. What is cut off comes
-    /// back when its lease ends.
-    pub async fn shutdown(mut self, deadline: Duration) -> DrainReport {
-        let mut report = DrainReport::default();
-        self.stop.send_replace(true);
-        let drain = async {
-            while let Some(ended) = self.tasks.join_next().await {
-                report.add(ended.unwrap_or_else(panicked));
-            }
-        };
-        if tokio::time::timeout(deadline, drain).await.is_err() {
-            self.cut.send_replace(true);
-            while let Some(ended) = self.tasks.join_next().await {
-                report.add(ended.unwrap_or_else(panicked));
-            }
-        }
-        report
-    }
-}
-
-/// The report of a worker that ended by a mistake of its own: what it had under way comes back when its leases end.
-fn panicked(error: tokio::task::JoinError) -> DrainReport {
-    tracing::error!(%error, "a worker ended by a panic");
-    DrainReport { timed_out: true, ..DrainReport::default() }
 }

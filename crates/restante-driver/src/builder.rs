@@ -90,7 +90,7 @@ impl Builder {
         self.config.validate(&limits)?;
         if let Some(journal) = &self.journal {
             let (version, config) = (env!("CARGO_PKG_VERSION").to_owned(), Box::new(self.config.clone()));
-            journal.record(&[Event::Opened { format: FORMAT, version, config }]);
+            journal.record(|| Event::Opened { format: FORMAT, version, config });
         }
         let meter = self.meter.unwrap_or_else(|| opentelemetry::global::meter("restante"));
         let slots = SlotPool::new(self.config.counter_slots, rand::random_range(0..self.config.counter_slots));

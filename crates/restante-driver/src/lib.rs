@@ -32,11 +32,12 @@
 //! ```
 //!
 //! *Architecture invariant:* it executes what the machines ask for and decides nothing; it knows no record and no key.
-//! *API boundary:* [`Backlog`], [`Message`], [`Sender`], [`WorkerHandle`].
+//! *API boundary:* [`Backlog`], [`Message`], [`Sender`], [`WorkerHandle`], [`BoundedRuns`].
 
 mod attempts;
 mod backlog;
 mod builder;
+mod handle;
 mod message;
 mod operate;
 mod recording;
@@ -48,10 +49,11 @@ mod telemetry;
 mod wakes;
 mod worker;
 
-pub use backlog::{Accepted, Backlog, SendError, WorkerHandle};
+pub use backlog::{Accepted, Backlog, SendError};
 pub use builder::{BuildError, Builder};
+pub use handle::{BoundedRuns, WorkerHandle};
 pub use message::{InvalidInbox, Message};
-pub use report::DrainReport;
+pub use report::{DrainReport, RunOutcome};
 pub use restante_journal::Journal;
 pub use sender::Sender;
 

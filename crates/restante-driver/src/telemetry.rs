@@ -1,14 +1,16 @@
 //! What an operator sees: `tracing` events that name ids, and OpenTelemetry metrics whose only label that grows is the host.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 use restante_core::atoms::EntryId;
-use restante_core::machine::{DeliveryEnd, PostResult};
+use restante_core::machine::{DeliveryEnd, Failure, PostResult};
 use restante_core::plan::{DepthReport, Settled};
 use restante_core::{Effect, Observation};
+use restante_kv::StoreError;
 
 use crate::shared::Shared;
 
@@ -102,7 +104,8 @@ impl Telemetry {
 
     pub(crate) fn claim_ended(&self, entry: EntryId, end: &DeliveryEnd) {
         match end {
-            DeliveryEnd::Settled(Settled::Delivered) => self.completed.add(1, &[]),
+            // Gone after a settle of unknown outcome: nobody delivers it again, and a drop would have left a dead letter.
+            DeliveryEnd::Settled(Settled::Delivered | Settled::Gone) => self.completed.add(1, &[]),
             DeliveryEnd::NotClaimed => return,
             DeliveryEnd::Settled(Settled::Retried) => {
                 self.failed.add(1, &[]);
@@ -119,13 +122,13 @@ impl Telemetry {
             DeliveryEnd::Yielded(failure) => {
                 self.failed.add(1, &[]);
                 // A store that refuses is the operator's to see.
-                tracing::warn!(%entry, %failure, "given up for now: the lease's end brings it back");
+                tracing::warn!(%entry, why = %why(failure), "given up for now: the lease's end brings it back");
             }
-            DeliveryEnd::Settled(Settled::Deferred | Settled::Gone) | DeliveryEnd::LeaseLost | DeliveryEnd::Quarantined => {
+            DeliveryEnd::Settled(Settled::Deferred) | DeliveryEnd::LeaseLost | DeliveryEnd::Quarantined => {
                 self.failed.add(1, &[]);
             }
         }
-        tracing::debug!(%entry, ?end, "claim ended");
+        tracing::debug!(%entry, end = name_of(end), "claim ended");
     }
 
     /// Passes on what was committed: wakes to this process's workers, the rest to whoever listens.
@@ -174,7 +177,39 @@ impl Telemetry {
                 self.permanent_failure.add(u64::from(*recipient_count), &[]);
                 tracing::warn!(%send, recipient_count, %reason, "dropped before they were expanded: a trace tells more");
             }
-            Observation::QueueRepaired { order_key } => tracing::warn!(%order_key, "intents were moved past a lost head"),
+            // Order keys name people.
+            Observation::QueueRepaired { order_key: _ } => tracing::warn!("intents of an order key were moved past a lost head"),
         }
+    }
+}
+
+/// How a claim ended, in a word.
+fn name_of(end: &DeliveryEnd) -> &'static str {
+    match end {
+        DeliveryEnd::Settled(Settled::Delivered) => "delivered",
+        DeliveryEnd::Settled(Settled::Dropped(_)) => "dropped",
+        DeliveryEnd::Settled(Settled::Retried) => "retried",
+        DeliveryEnd::Settled(Settled::Deferred) => "deferred",
+        DeliveryEnd::Settled(Settled::Parked(_)) => "parked",
+        DeliveryEnd::Settled(Settled::Gone) => "gone",
+        DeliveryEnd::NotClaimed => "not claimed",
+        DeliveryEnd::LeaseLost => "lease lost",
+        DeliveryEnd::Quarantined => "quarantined",
+        DeliveryEnd::Yielded(_) => "yielded",
+    }
+}
+
+/// Why a claim was given up for now. The failure's own text may name keys of the store, and those name people.
+fn why(failure: &Failure) -> Cow<'static, str> {
+    match failure {
+        Failure::Rejected(_) => "refused by what it found".into(),
+        Failure::Inconsistent { why, .. } => format!("a record cannot be used: {why}").into(),
+        Failure::Contention => "every try conflicted".into(),
+        Failure::Store(StoreError::Unavailable(what)) => format!("the store is unavailable: {what}").into(),
+        Failure::Store(StoreError::Ambiguous(what)) => format!("the outcome of a commit is unknown: {what}").into(),
+        Failure::Store(StoreError::Conflict { .. } | StoreError::LimitExceeded { .. } | StoreError::InvalidRequest(_)) => {
+            "the store refuses what it is asked".into()
+        }
+        Failure::Unknown => "the outcome of a commit is unknown".into(),
     }
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use restante_core::machine::DeliveryEnd;
-use restante_core::machine::{Io, Reply, RunReport, TaskId, Worker, WorkerStep};
+use restante_core::machine::{DeliveryEnd, ExpansionEnd, Failure, Io, Reply, RunReport, TaskId, Worker, WorkerStep};
 use restante_core::plan::Settled;
 use restante_journal::Operation;
 use restante_kv::{BoxFuture, Key};
@@ -28,6 +27,8 @@ pub(crate) struct Running {
     /// Deliveries whose claim ended since the worker was asked to stop.
     drained: DrainReport,
     stopping: bool,
+    /// Why the store did not take what the claim that was given up last asked of it.
+    refused: Option<Failure>,
 }
 
 impl Running {
@@ -57,12 +58,13 @@ impl Running {
             finished: None,
             drained: DrainReport::default(),
             stopping: false,
+            refused: None,
         };
         running.follow(first);
         running
     }
 
-    /// Runs until the machine has finished. `stop` asks a serving worker to finish.
+    /// Runs until the machine has finished. `stop` asks it to take nothing new and to finish.
     pub(crate) async fn run(&mut self, mut stop: watch::Receiver<bool>) -> RunReport {
         let wakes = self.shared.wakes.register();
         loop {
@@ -103,6 +105,14 @@ impl Running {
             if self.stopping {
                 self.drained.count(&end);
             }
+            if let DeliveryEnd::Yielded(failure @ (Failure::Store(_) | Failure::Unknown)) = end {
+                self.refused = Some(failure);
+            }
+        }
+        for (_, end) in step.expanded {
+            if let ExpansionEnd::Yielded(failure @ (Failure::Store(_) | Failure::Unknown)) = end {
+                self.refused = Some(failure);
+            }
         }
         for (task, about, io) in step.actions {
             self.recording.asked(&self.shared, task, &about, &io);
@@ -126,6 +136,11 @@ impl Running {
         self.drained
     }
 
+    /// Why the store did not take what the claim that was given up last asked of it.
+    pub(crate) fn refused(&self) -> Option<Failure> {
+        self.refused.clone()
+    }
+
     /// Deliveries under way.
     pub(crate) fn under_way(&self) -> u64 {
         self.worker.deliveries_under_way() as u64
@@ -135,11 +150,9 @@ impl Running {
 impl DrainReport {
     fn count(&mut self, end: &DeliveryEnd) {
         match end {
-            DeliveryEnd::Settled(Settled::Delivered) => self.completed += 1,
+            DeliveryEnd::Settled(Settled::Delivered | Settled::Gone) => self.completed += 1,
             DeliveryEnd::NotClaimed => {}
-            DeliveryEnd::Settled(
-                Settled::Dropped(_) | Settled::Retried | Settled::Deferred | Settled::Parked(_) | Settled::Gone,
-            )
+            DeliveryEnd::Settled(Settled::Dropped(_) | Settled::Retried | Settled::Deferred | Settled::Parked(_))
             | DeliveryEnd::LeaseLost
             | DeliveryEnd::Quarantined
             | DeliveryEnd::Yielded(_) => self.failed += 1,

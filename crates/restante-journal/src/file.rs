@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::wire::{Event, FORMAT};
@@ -11,6 +12,7 @@ use crate::wire::{Event, FORMAT};
 #[derive(Debug)]
 pub struct Journal {
     state: Mutex<State>,
+    has_ended: AtomicBool,
     path: PathBuf,
 }
 
@@ -34,7 +36,8 @@ impl Journal {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path)?;
-        Ok(Self { state: Mutex::new(State { file: Some(file), left_bytes: bytes_max, next_op: 0 }), path: path.to_owned() })
+        let state = State { file: Some(file), left_bytes: bytes_max, next_op: 0 };
+        Ok(Self { state: Mutex::new(state), has_ended: AtomicBool::new(false), path: path.to_owned() })
     }
 
     /// Where it is.
@@ -49,20 +52,29 @@ impl Journal {
         state.next_op
     }
 
-    /// Records events, one after another with nothing in between. A journal that cannot be written ends here: recording never
-    /// stops the work it records.
-    pub fn record(&self, events: &[Event]) {
+    /// Records an event. Once the journal is full, or could not be written, it is not even made: recording never stops the work it
+    /// records. The write is a blocking one, under a lock that all who record share: a line waits for the lines before it.
+    pub fn record(&self, event: impl FnOnce() -> Event) {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return;
+        }
+        let line_of_event = line(&event());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines: String = events.iter().map(line).collect();
         let end = line(&Event::Full {});
-        let full = lines.len() as u64 > state.left_bytes.saturating_sub(end.len() as u64);
-        let lines = if full { end } else { lines };
-        state.left_bytes = state.left_bytes.saturating_sub(lines.len() as u64);
+        let full = line_of_event.len() as u64 > state.left_bytes.saturating_sub(end.len() as u64);
+        let text = if full { end } else { line_of_event };
+        state.left_bytes = state.left_bytes.saturating_sub(text.len() as u64);
         let Some(file) = &mut state.file else { return };
         // One write a call: a killed process leaves at most its last line torn.
-        if file.write_all(lines.as_bytes()).is_err() || full {
+        if file.write_all(text.as_bytes()).is_err() || full {
             state.file = None;
+            self.has_ended.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether nothing is recorded any more: it is full, or could not be written.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 }
 
@@ -151,4 +163,27 @@ fn parse(line: &[u8]) -> Result<Event, String> {
         return Err("its checksum is wrong".to_owned());
     }
     serde_json::from_str(json).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_journal_says_so_and_makes_nothing_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let journal = Journal::create(&path, 100).unwrap();
+        let mut made = 0;
+        for op in 0..100 {
+            journal.record(|| {
+                made += 1;
+                Event::Stopped { op }
+            });
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (written, last) = (text.lines().count(), text.lines().last().unwrap());
+        assert!(last.contains("full") && text.len() <= 100 && journal.has_ended(), "{text}");
+        assert_eq!(made, written, "the one that did not fit is the last that was made");
+    }
 }

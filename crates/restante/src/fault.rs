@@ -47,7 +47,7 @@ pub enum Code {
     Internal,
     /// Intake is closed.
     IntakeClosed,
-    /// Another request of this kind is under way.
+    /// Another request of this kind is under way, or the server stops.
     Busy,
     /// Others commit to the same records all the time.
     Contention,

@@ -1,5 +1,6 @@
 //! Looking at entries and at what was put aside. No row type has a field that could hold a payload or a signing reference.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
@@ -262,6 +263,23 @@ pub fn destination_page(env: &Env, page: &Page, at: StoreTime) -> DestinationPag
         }
     }
     shown
+}
+
+/// The keys to read to see what is known of the destinations of these entries, in portions of at most `keys_max`.
+pub fn destination_keys(env: &Env, rows: &[InspectRow], keys_max: usize) -> Vec<Vec<Key>> {
+    let destinations: BTreeSet<&str> = rows.iter().map(|row| &*row.destination).collect();
+    let keys: Vec<Key> = destinations.into_iter().map(|destination| env.keys.destination(destination)).collect();
+    keys.chunks(keys_max.max(1)).map(<[Key]>::to_vec).collect()
+}
+
+/// What records that were read under [`destination_keys`] at `at` show. One that cannot be read shows nothing: a page of destinations
+/// names it.
+pub fn destinations_read(env: &Env, keys: &[Key], records: &[Option<Versioned>], at: StoreTime) -> Vec<DestinationRow> {
+    let row = |(key, record): (&Key, &Option<Versioned>)| {
+        let known = Destination::decode(&record.as_ref()?.value).ok()?;
+        Some(row_of_destination(env, env.keys.read_destination(key).ok()?, &known, at))
+    };
+    keys.iter().zip(records).filter_map(row).collect()
 }
 
 /// What may be shown of a destination at `at`; also beside an entry that goes there.

@@ -27,8 +27,8 @@ pub use doctor::{Diagnosis, Doctor, DoctorReport, DoctorStep, Finding};
 pub use expansion::ExpansionEnd;
 pub use inspect::{
     DestinationPage, DestinationRow, InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow,
-    destination_page, destination_range, inspect_page, inspect_range, intent_page, intent_range, quarantine_page,
-    quarantine_range, row_of_destination,
+    destination_keys, destination_page, destination_range, destinations_read, inspect_page, inspect_range, intent_page,
+    intent_range, quarantine_page, quarantine_range, row_of_destination,
 };
 pub use sending::{FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};

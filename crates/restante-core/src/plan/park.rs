@@ -119,7 +119,8 @@ pub(super) fn quarantine(command: &Quarantine, p: &mut Planner<'_>) -> Result<Ou
     Ok(announce(p, id, why.into()))
 }
 
-/// Puts a quarantined intent back, due at once, in front of its order key's FIFO, with the cursor it had.
+/// Puts a quarantined intent back with the cursor it had: to its place in its order key's FIFO, or, if the FIFO has passed that, in
+/// front of it, due at once.
 pub(super) fn revive(command: &Revive, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
     let (send, id) = (command.id.send, command.id);
     let (aside, key) = (p.env.keys.quarantined(id), p.env.keys.intent(send));
@@ -134,16 +135,19 @@ pub(super) fn revive(command: &Revive, p: &mut Planner<'_>) -> Result<Outcome, S
     if p.guard_raw(&key)?.is_some() {
         return Err(Rejection::Taken.into());
     }
-    let place = match &intent.place {
-        Some(at) => Some(queue::step_in_front(p, at, send)?),
-        None => None,
+    let (place, active) = match &intent.place {
+        Some(at) if queue::has_its_place(p, at, send)? => (Some(at.clone()), false),
+        Some(at) => (Some(queue::step_in_front(p, at, send)?), true),
+        None => (None, true),
     };
-    let revived = Intent { place, active: true, lease: None, vest_at: p.now(), ..intent };
+    let revived = Intent { place, active, lease: None, vest_at: p.now(), ..intent };
     p.put(key, &revived, Guard::Checked);
-    queue::put_due(p, send, &revived, Guard::Under(aside.clone()));
-    p.delete(aside, Guard::Checked);
+    p.delete(aside.clone(), Guard::Checked);
     p.count(command.slot, Counters { intents: 1, quarantined: -1, ..Counters::default() });
-    p.effect(Effect::Wake { destination: EXPANSIONS.into() });
+    if active {
+        queue::put_due(p, send, &revived, Guard::Under(aside));
+        p.effect(Effect::Wake { destination: EXPANSIONS.into() });
+    }
     Ok(Outcome::Done)
 }
 

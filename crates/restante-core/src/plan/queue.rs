@@ -155,6 +155,18 @@ fn activate(p: &mut Planner<'_>, send: SendId, at: &LaneRef, under: Guard) -> Re
     Ok(())
 }
 
+/// Whether an intent that was put aside stands behind its FIFO's head, at the place it had.
+pub(super) fn has_its_place(p: &mut Planner<'_>, at: &LaneRef, send: SendId) -> Result<bool, Stop> {
+    let key = p.env.keys.order_key(&at.order_key);
+    let slot_key = p.env.keys.intent_slot(&at.order_key, at.position);
+    p.need(&[key.clone(), slot_key.clone()])?;
+    let Some(queue) = p.guard::<OrderKeyQueue>(&key)? else { return Ok(false) };
+    if at.position <= queue.head || queue.next <= at.position {
+        return Ok(false);
+    }
+    Ok(p.under::<IntentSlot>(&slot_key, &key)?.is_some_and(|slot| slot.intent == send))
+}
+
 /// Makes an intent the head of its FIFO again, and the head until now the second.
 pub(super) fn step_in_front(p: &mut Planner<'_>, at: &LaneRef, send: SendId) -> Result<LaneRef, Stop> {
     let key = p.env.keys.order_key(&at.order_key);

@@ -1,4 +1,4 @@
-//! An operator brings a quarantined delivery back, at the front of its lane.
+//! An operator brings a quarantined delivery back: to its place, or to the front of a lane that has passed its place.
 
 use restante_core_derive::VisitAtoms;
 use restante_kv::Guard;
@@ -8,11 +8,12 @@ use crate::atoms::{EntryId, Position};
 use crate::effect::Effect;
 use crate::record::{Counters, Entry, Lane, LaneRef, LaneSlot, Quarantined, Record as _, WaitReason};
 
-/// Puts a quarantined delivery, or a quarantined intent, back, due at once, in front of everything of its lane. Its origin stays: a delivery whose
+/// Puts a quarantined delivery, or a quarantined intent, back. If its lane has not come to its place yet, that is still its own, and
+/// it waits there for its turn. Otherwise it is due at once, in front of everything of its lane. Its origin stays: a delivery whose
 /// retention ran out while it lay aside is dropped as expired when a worker meets it.
 ///
 /// Rejected as [`Rejection::StillUnreadable`] by a version that cannot read it either, and as [`Rejection::Taken`] while the
-/// head of its lane is being delivered: nothing may overtake that.
+/// head of its lane, in front of which it would step, is being delivered: nothing may overtake that.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct Revive {
     /// The delivery.
@@ -40,26 +41,42 @@ impl Revive {
         if p.guard_raw(&key)?.is_some() {
             return Err(Rejection::Taken.into());
         }
-        let lane = match &entry.lane {
-            Some(at) => Some(self.step_in_front(p, at, &entry.destination)?),
-            None => None,
+        let (lane, active) = match &entry.lane {
+            Some(at) if self.has_its_place(p, at, &entry.destination)? => (Some(at.clone()), false),
+            Some(at) => (Some(self.step_in_front(p, at, &entry.destination)?), true),
+            None => (None, true),
         };
         let revived = Entry {
             lane,
-            active: true,
+            active,
             lease: None,
             vest_at: p.now(),
-            wait: WaitReason::Woken,
+            wait: if active { WaitReason::Woken } else { WaitReason::Lane },
             wake_gen: entry.wake_gen.wrapping_add(1),
             ..entry
         };
-        let under = Guard::Under(aside.clone());
         p.put(key, &revived, Guard::Checked);
-        p.put_due(self.id, &revived, under);
-        p.delete(aside, Guard::Checked);
+        p.delete(aside.clone(), Guard::Checked);
         p.count(self.slot, revived.class().counted().minus(Counters { quarantined: 1, ..Counters::default() }));
-        p.effect(Effect::Wake { destination: revived.destination });
+        if active {
+            p.put_due(self.id, &revived, Guard::Under(aside));
+            p.effect(Effect::Wake { destination: revived.destination });
+        }
         Ok(Outcome::Done)
+    }
+
+    /// Whether it stands behind its lane's head, at the place it had when it was put aside. A second place in front would leave the
+    /// lane a place that stands for nothing, and whoever got there would have to wait for the sweep.
+    fn has_its_place(&self, p: &mut Planner<'_>, at: &LaneRef, destination: &str) -> Result<bool, Stop> {
+        let lane_key = p.env.keys.lane(&at.order_key, destination);
+        let slot_key = p.env.keys.lane_slot(&at.order_key, destination, at.position);
+        p.need(&[lane_key.clone(), slot_key.clone()])?;
+        let Some(lane) = p.guard::<Lane>(&lane_key)? else { return Ok(false) };
+        if at.position <= lane.head || lane.next <= at.position {
+            return Ok(false);
+        }
+        // Every writer of a place checks and writes the lane: the place needs no check of its own.
+        Ok(p.under::<LaneSlot>(&slot_key, &lane_key)?.is_some_and(|slot| slot.entry == self.id))
     }
 
     /// Makes this delivery the head of its lane, and the head until now the second.

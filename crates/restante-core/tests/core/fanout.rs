@@ -242,6 +242,36 @@ fn missing_recipients_park_the_intent_and_the_end_of_quarantine_drops_them_visib
     bed.assert_counted();
 }
 
+/// Put aside by the sweep, which does not know its place: that stays, and is its own again.
+#[test]
+fn an_intent_that_is_revived_before_its_turn_waits_at_its_place_and_nothing_waits_for_a_sweep() {
+    let mut bed = Bed::new(small());
+    for number in 1..=3 {
+        bed.accept(keyed_many(number, 5));
+    }
+    let key = bed.env.keys.intent(send_id(2));
+    let readable = bed.model.get(&key).expect("there").value.clone();
+    bed.tamper(key, Some(Value::from([&[9], &readable.as_bytes()[1..]].concat())));
+    bed.once(1, 0);
+    let id = EntryId::of_intent(send_id(2));
+    let aside = bed.env.keys.quarantined(id);
+    let mut record: Quarantined = bed.read(&aside).expect("put aside");
+    record.record = Bytes::from(readable.as_bytes());
+    bed.tamper(aside, Some(record.encode()));
+    assert!(bed.run(Command::Revive(Revive { id, slot: 0 })).is_ok());
+    assert!(!intent(&bed, 2).expect("back").active);
+    bed.assert_counted();
+    bed.assert_discoverable();
+    bed.once(1, 1_000);
+    let first_of = |number| bed.posts.iter().position(|post| post.entry == entry_id(number, 0));
+    assert!(
+        bed.posts.len() == 15 && first_of(1) < first_of(2) && first_of(2) < first_of(3),
+        "in accepted order, without a sweep"
+    );
+    assert!(bed.all(Kind::IntentSlot).is_empty(), "and no place is left behind");
+    bed.assert_counted();
+}
+
 #[test]
 fn an_intent_of_another_version_is_put_aside_with_its_count_and_releases_its_order_key() {
     let mut bed = Bed::new(small());

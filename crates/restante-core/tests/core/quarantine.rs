@@ -4,7 +4,7 @@ use restante_core::atoms::Bytes;
 use restante_core::keys::Kind;
 use restante_core::machine::{DeliveryEnd, Failure};
 use restante_core::plan::{Claim, DropQuarantined, Revive};
-use restante_core::record::{FORMAT, QuarantineReason, Quarantined, Record as _, Unreadable};
+use restante_core::record::{FORMAT, QuarantineReason, Quarantined, Record as _, Unreadable, WaitReason};
 use restante_core::{Command, Effect, Observation, Outcome, Rejection};
 use restante_kv::Value;
 
@@ -205,6 +205,85 @@ fn nothing_is_revived_past_a_head_that_is_being_delivered() {
     bed.run(Command::Claim(Claim { id: entry_id(2, 0), owner: owner(2), slot: 0 })).expect("due");
     make_readable(&mut bed, 1);
     assert_eq!(revive(&mut bed, 1), Err(Failure::Rejected(Rejection::Taken)));
+    bed.assert_counted();
+}
+
+/// The second of three is put aside by the sweep, which does not know its lane: its place stays.
+fn second_put_aside() -> Bed {
+    let mut bed = Bed::default();
+    for number in 1..=3 {
+        bed.accept(keyed(number, "thread", &["a.example/inbox"]));
+    }
+    bed.make_unknown(2, 0);
+    bed.once(1, 0);
+    assert!(put_aside(&bed, 2).is_some() && bed.posts.is_empty());
+    make_readable(&mut bed, 2);
+    bed
+}
+
+fn posted(bed: &Bed) -> Vec<u8> {
+    bed.posts.iter().map(|post| post.entry.send.as_bytes()[0]).collect()
+}
+
+#[test]
+fn what_is_revived_before_its_lane_came_to_its_place_waits_there_and_nothing_waits_for_a_sweep() {
+    let mut bed = second_put_aside();
+    assert_eq!(revive(&mut bed, 2), Ok(Outcome::Done));
+    let back = bed.entry(2, 0).expect("is back");
+    assert_eq!((back.active, back.wait), (false, WaitReason::Lane));
+    bed.assert_counted();
+    bed.assert_discoverable();
+    // No time passes, and no sweep is due.
+    assert_eq!(bed.once(1, 10).report.processed, 3);
+    assert_eq!(posted(&bed), [1, 2, 3], "in accepted order");
+    assert_eq!((bed.all(Kind::Lane).len(), bed.all(Kind::LaneSlot).len()), (0, 0), "and no place is left behind");
+    bed.assert_counted();
+}
+
+#[test]
+fn it_takes_its_place_also_while_the_head_is_being_delivered() {
+    let mut bed = second_put_aside();
+    crate::claim::claim(&mut bed, 1).expect("due");
+    assert_eq!(revive(&mut bed, 2), Ok(Outcome::Done));
+    bed.now_ms += 60_000;
+    bed.once(2, 10);
+    assert_eq!(posted(&bed), [1, 2, 3]);
+    bed.assert_counted();
+}
+
+/// The lane moves on to the place while the revive is under way: it is planned again, and finds itself the head.
+#[test]
+fn a_lane_that_reaches_the_place_meanwhile_is_gone_on_with() {
+    let mut bed = second_put_aside();
+    bed.before("revive", |bed| {
+        bed.before("revive", |bed| {
+            bed.before("revive", |bed| {
+                bed.once(1, 1);
+            });
+        });
+    });
+    assert_eq!(revive(&mut bed, 2), Ok(Outcome::Done));
+    assert!(bed.entry(2, 0).expect("is back").active);
+    bed.assert_discoverable();
+    bed.once(1, 10);
+    assert_eq!(posted(&bed), [1, 2, 3]);
+    bed.assert_counted();
+}
+
+#[test]
+fn what_is_put_aside_again_after_its_revive_is_no_different() {
+    let mut bed = second_put_aside();
+    for _ in 0..2 {
+        assert_eq!(revive(&mut bed, 2), Ok(Outcome::Done));
+        bed.make_unknown(2, 0);
+        bed.now_ms += 60_000;
+        bed.once(1, 0);
+        assert!(put_aside(&bed, 2).is_some());
+        make_readable(&mut bed, 2);
+    }
+    assert_eq!(revive(&mut bed, 2), Ok(Outcome::Done));
+    bed.once(1, 10);
+    assert_eq!(posted(&bed), [1, 2, 3]);
     bed.assert_counted();
 }
 

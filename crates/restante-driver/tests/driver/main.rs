@@ -5,5 +5,6 @@ mod building;
 mod fanout;
 mod holding;
 mod sending;
+mod stopping;
 mod telemetry;
 mod working;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use restante_core::atoms::Sealed;
 use restante_core::machine::PostResult;
 use restante_driver::Message;
+use restante_kv::{AtomicKv as _, Check, Expect, Guard, Mutation, Txn, Write};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
@@ -75,4 +76,22 @@ async fn changes_of_a_circuit_are_told_with_their_destination_and_their_state() 
     backlog.run_once(2).await;
     let text = written.0.lock().unwrap().clone();
     assert!(text.contains(r#"destination=https://a.example state="open""#), "{text}");
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_used_is_told_by_its_kind_and_no_key_of_the_store_is() {
+    let written = Written::default();
+    let _guard = tracing::subscriber::set_default(written.clone());
+    let (store, log) = (memory(), Log::default());
+    let backlog = backlog(&store, config(), answering(&log, |_| ACCEPTED));
+    let accepted = backlog.send(Message::new("https://ada.example/inbox", &b"x"[..])).await.unwrap();
+    let key = backlog.env().keys.destination("https://ada.example");
+    let writes = vec![Write { key: key.clone(), mutation: Mutation::Put(vec![200, 1].into()), guard: Guard::Checked }];
+    let checks = vec![Check { key: key.clone(), expect: Expect::Absent }];
+    store.cas_many(Txn { checks, writes }).await.unwrap();
+    backlog.run_once(10).await;
+    let text = written.0.lock().unwrap().clone();
+    let warned = text.split(" message=").find(|event| event.starts_with("given up for now")).unwrap_or_default();
+    assert!(warned.contains(&accepted.send.to_string()) && warned.contains("a record cannot be used"), "{text}");
+    assert!(!text.contains(&format!("{key:?}")), "{text}");
 }

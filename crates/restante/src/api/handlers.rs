@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -18,6 +19,16 @@ use crate::views::{AcceptedView, DepthView, DoneView, EntriesView, EntryView, He
 
 type Shared = State<Arc<Api>>;
 type Answer = Result<Response, Fault>;
+type IdPath = Result<Path<String>, PathRejection>;
+
+/// The id in a path. One whose escapes are no text is as unknown as any other.
+fn id_of(path: IdPath) -> Result<String, Fault> {
+    let not_text = |error: PathRejection| {
+        let message = format!("the id in the path cannot be read ({})", error.body_text());
+        Fault::new(Code::UnknownId, message, "list what there is, and take an id from there")
+    };
+    path.map(|Path(id)| id).map_err(not_text)
+}
 
 pub(super) fn of(operation: Operation) -> MethodRouter<Arc<Api>> {
     match operation {
@@ -101,8 +112,8 @@ async fn entries(State(api): Shared, request: Request) -> Answer {
     let [cursor, asked, destination] = body::query(&request, ["cursor", "limit", "destination"])?;
     let (limit, with_retention) = (limit(asked.as_deref())?, api.site.knows_retention());
     let page = async move { operate::inspect(&api.site.backlog, cursor.as_deref(), limit, destination.as_deref()).await };
-    let page = to_its_end(page, late_look).await?;
-    Ok(json(Operation::Entries.done(), &EntriesView::new(&page, with_retention)))
+    let (page, destinations) = to_its_end(page, late_look).await?;
+    Ok(json(Operation::Entries.done(), &EntriesView::new(&page, &destinations, with_retention)))
 }
 
 async fn quarantine(State(api): Shared, request: Request) -> Answer {
@@ -113,25 +124,26 @@ async fn quarantine(State(api): Shared, request: Request) -> Answer {
     Ok(json(Operation::Quarantine.done(), &QuarantinesView::new(&page, with_retention)))
 }
 
-async fn revive(State(api): Shared, Path(id): Path<String>, request: Request) -> Answer {
-    let [] = body::query(&request, [])?;
+async fn revive(State(api): Shared, path: IdPath, request: Request) -> Answer {
+    let (id, []) = (id_of(path)?, body::query(&request, [])?);
     let done = DoneView::new(&id);
     to_its_end(async move { operate::revive(&api.site.backlog, &id).await }, late_commit).await?;
     Ok(json(Operation::Revive.done(), &done))
 }
 
-async fn drop_quarantined(State(api): Shared, Path(id): Path<String>, request: Request) -> Answer {
-    let [] = body::query(&request, [])?;
+async fn drop_quarantined(State(api): Shared, path: IdPath, request: Request) -> Answer {
+    let (id, []) = (id_of(path)?, body::query(&request, [])?);
     let done = DoneView::new(&id);
     to_its_end(async move { operate::drop_quarantined(&api.site.backlog, &id).await }, late_commit).await?;
     Ok(json(Operation::DropQuarantined.done(), &done))
 }
 
-async fn entry(State(api): Shared, Path(id): Path<String>, request: Request) -> Answer {
-    let [] = body::query(&request, [])?;
+async fn entry(State(api): Shared, path: IdPath, request: Request) -> Answer {
+    let (id, []) = (id_of(path)?, body::query(&request, [])?);
     let with_retention = api.site.knows_retention();
-    let row = to_its_end(async move { operate::entry(&api.site.backlog, &id).await }, late_look).await?;
-    Ok(json(Operation::Entry.done(), &EntryView::new(&row, with_retention)))
+    let entry = async move { operate::entry(&api.site.backlog, &id).await };
+    let (row, destinations) = to_its_end(entry, late_look).await?;
+    Ok(json(Operation::Entry.done(), &EntryView::beside(&row, &destinations, with_retention)))
 }
 
 async fn run_once(State(api): Shared, request: Request) -> Answer {
@@ -140,15 +152,17 @@ async fn run_once(State(api): Shared, request: Request) -> Answer {
         let what_to_do = format!("give a whole number from 1 to {RUN_MAX}");
         return Err(Fault::new(Code::InvalidRequest, format!("limit is {limit}"), what_to_do));
     }
-    let Ok(one_at_a_time) = Arc::clone(&api.runs).try_acquire_owned() else {
+    let Ok(one_at_a_time) = Arc::clone(&api.one_run).try_acquire_owned() else {
         return Err(Fault::new(Code::Busy, "another run is under way", "ask again when it has ended"));
     };
     let run = async move {
-        let report = operate::run_once(&api.site.backlog, limit).await;
+        let stopped =
+            || Fault::new(Code::Busy, "the server stops: the run was cut off, or not begun", "ask the server that follows");
+        let report = operate::run_once(&api.site.backlog, async { api.runs.run_once(limit).await.ok_or_else(stopped) }).await;
         drop(one_at_a_time);
         report
     };
-    // It lasts as long as its deliveries do, each of which has a bound of its own.
+    // It lasts as long as its deliveries do, each of which has a bound of its own, and ends with the server.
     let report = ended(tokio::spawn(run).await)?;
     Ok(json(Operation::RunOnce.done(), &RunView::from(report)))
 }

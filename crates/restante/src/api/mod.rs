@@ -4,6 +4,8 @@
 
 mod answer;
 mod body;
+mod bounded;
+mod connections;
 mod handlers;
 mod operation;
 mod requests;
@@ -21,10 +23,13 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use restante_driver::BoundedRuns;
 use tokio::sync::Semaphore;
 
 pub(crate) use requests::message;
 pub(crate) use server::serve;
+
+use connections::Known;
 
 use crate::Token;
 use crate::fault::{Code, Fault};
@@ -44,13 +49,15 @@ pub(crate) struct Api {
     pub(crate) site: Site,
     pub(crate) token: Token,
     pub(crate) body_bytes_max: usize,
+    /// Runs beside the worker, which stop with it.
+    pub(crate) runs: BoundedRuns,
     /// One bounded run at a time.
-    runs: Arc<Semaphore>,
+    one_run: Arc<Semaphore>,
 }
 
 impl Api {
-    pub(crate) fn new(site: Site, token: Token, body_bytes_max: usize) -> Self {
-        Self { site, token, body_bytes_max, runs: Arc::new(Semaphore::new(1)) }
+    pub(crate) fn new(site: Site, token: Token, body_bytes_max: usize, runs: BoundedRuns) -> Self {
+        Self { site, token, body_bytes_max, runs, one_run: Arc::new(Semaphore::new(1)) }
     }
 
     fn permits(&self, headers: &HeaderMap) -> bool {
@@ -81,7 +88,11 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
 }
 
 async fn authorize(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
-    if request.uri().path() == Operation::Health.path() || api.permits(request.headers()) {
+    let has_token = api.permits(request.headers());
+    if has_token && let Some(known) = request.extensions().get::<Arc<Known>>() {
+        known.note_token();
+    }
+    if has_token || request.uri().path() == Operation::Health.path() {
         return next.run(request).await;
     }
     let what_to_do = "send the header Authorization: Bearer TOKEN";

@@ -113,7 +113,9 @@ impl Operation {
             Self::Send => [COMMIT, BODY, &[Code::InvalidInbox, Code::IdempotencyConflict, Code::Refused, Code::IntakeClosed]],
             Self::SetIntake => [COMMIT, BODY, &[]],
             Self::Revive | Self::DropQuarantined => [COMMIT, &[], &[Code::UnknownId, Code::Refused]],
-            Self::RunOnce => [&[Code::Unauthorized, Code::Internal, Code::StoreUnavailable, Code::Busy], BODY, &[]],
+            Self::RunOnce => {
+                [&[Code::Unauthorized, Code::Internal, Code::StoreUnavailable, Code::OutcomeUnknown, Code::Busy], BODY, &[]]
+            }
         };
         let mut codes = parts.concat();
         codes.sort_unstable();

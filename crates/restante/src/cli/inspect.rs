@@ -13,24 +13,27 @@ pub(super) async fn inspect(args: &InspectArgs, output: &mut Output) -> Result<E
     let site = Site::open(&args.common.place(), Purpose::Operate).await?;
     let with_retention = site.knows_retention();
     if let Some(id) = &args.id {
-        let entry = EntryView::new(&operate::entry(&site.backlog, id).await?, with_retention);
+        let (row, destinations) = operate::entry(&site.backlog, id).await?;
+        let entry = EntryView::beside(&row, &destinations, with_retention);
         output.answer(&entry, || entry_text(&entry));
         return Ok(Exit::Ok);
     }
     let limit = args.page.limit as usize;
-    let page = operate::inspect(&site.backlog, args.page.cursor.as_deref(), limit, args.destination.as_deref()).await?;
-    let entries = EntriesView::new(&page, with_retention);
+    let (page, destinations) =
+        operate::inspect(&site.backlog, args.page.cursor.as_deref(), limit, args.destination.as_deref()).await?;
+    let entries = EntriesView::new(&page, &destinations, with_retention);
     output.answer(&entries, || page_text(&entries));
     Ok(Exit::Ok)
 }
 
 fn page_text(page: &EntriesView) -> String {
     let row = |entry: &EntryView| {
-        let leased = if entry.lease.is_some() { "leased" } else { &entry.wait };
+        let state = if entry.lease.is_some() { "leased" } else { &entry.wait };
+        let blocked = entry.blocked.as_ref().map(|block| format!(", {}", block.by)).unwrap_or_default();
         let order_key = entry.order_key.clone().unwrap_or_else(|| "-".to_owned());
         [
             entry.id.clone(),
-            leased.to_owned(),
+            format!("{state}{blocked}"),
             entry.failure_count.to_string(),
             entry.vest_at.clone(),
             order_key,
@@ -50,6 +53,7 @@ fn page_text(page: &EntriesView) -> String {
 /// All that is shown of one entry.
 pub(super) fn entry_text(entry: &EntryView) -> String {
     let none = || "-".to_owned();
+    let blocked = entry.blocked.as_ref().map(|block| format!("{} until {}", block.by, block.until));
     let lease = entry.lease.as_ref().map(|lease| format!("{} until {}", lease.owner, lease.expires_at));
     list(&[
         ("id", entry.id.clone()),
@@ -63,5 +67,6 @@ pub(super) fn entry_text(entry: &EntryView) -> String {
         ("order_key", entry.order_key.clone().unwrap_or_else(none)),
         ("position", entry.position.map_or_else(none, |position| position.to_string())),
         ("wait", entry.wait.clone()),
+        ("blocked", blocked.unwrap_or_else(none)),
     ])
 }

@@ -11,7 +11,8 @@ use crate::views::RunView;
 
 pub(super) async fn run_once(args: &RunOnceArgs, output: &mut Output) -> Result<Exit, Fault> {
     let site = Site::open(&args.common.place().with_journal(args.journal.bounded()), Purpose::Deliver).await?;
-    let report: RunView = operate::run_once(&site.backlog, args.limit).await?.into();
+    let run = async { Ok(site.backlog.run_once_telling(args.limit).await) };
+    let report: RunView = operate::run_once(&site.backlog, run).await?.into();
     output.answer(&report, || {
         list(&[
             ("processed", report.processed.to_string()),

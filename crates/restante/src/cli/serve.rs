@@ -41,7 +41,7 @@ async fn run(args: &ServeArgs, token: Token, output: &mut Output) -> Result<Exit
     let site = Site::open(&args.common.place().with_journal(args.journal.bounded()), Purpose::Deliver).await?;
     let mut stop = on_signal()?;
     let worker = site.backlog.start();
-    let router = api::router(Arc::new(Api::new(site, token, args.body_bytes_max)));
+    let router = api::router(Arc::new(Api::new(site, token, args.body_bytes_max, worker.runs())));
     let address = format!("http://{address}");
     output.answer(&ServeView::Listening { address: address.clone() }, || format!("listening on {address}\n"));
     let deadline = Duration::from_millis(args.deadline);
@@ -57,13 +57,13 @@ async fn run(args: &ServeArgs, token: Token, output: &mut Output) -> Result<Exit
     if !answered {
         tracing::warn!("requests were cut off at the deadline");
     }
-    let report = DrainView::from(drained);
+    let report = DrainView { timed_out: drained.timed_out || !answered, ..drained.into() };
     output.answer(&ServeView::Stopped(report), || {
         let DrainView { completed, failed, abandoned, timed_out } = report;
         let how = if timed_out { "cut off at the deadline" } else { "in time" };
         format!("stopped {how}: completed {completed}, failed {failed}, abandoned {abandoned}\n")
     });
-    Ok(if report.timed_out || !answered { Exit::No } else { Exit::Ok })
+    Ok(if report.timed_out { Exit::No } else { Exit::Ok })
 }
 
 /// Becomes true at the first SIGTERM or SIGINT.

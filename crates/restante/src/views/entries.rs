@@ -1,7 +1,10 @@
 //! Entries, and what was put aside.
 
-use restante_core::machine::{InspectPage, InspectRow, QuarantinePage, QuarantineRow};
-use restante_core::record::{QuarantineReason, WaitReason};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use restante_core::machine::{DestinationRow, InspectPage, InspectRow, QuarantinePage, QuarantineRow};
+use restante_core::record::{Block, QuarantineReason, WaitReason};
 use serde::{Deserialize, Serialize};
 
 use super::{instant, write_cursor};
@@ -15,6 +18,31 @@ pub struct LeaseView {
     /// When it ends.
     pub expires_at: String,
 }
+
+/// What keeps a destination's work back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockView {
+    /// `held`, `paced` (it asked for a pause) or `circuit`.
+    pub by: String,
+    /// Until then, as far as it is known.
+    pub until: String,
+}
+
+impl BlockView {
+    fn of(row: &DestinationRow) -> Option<Self> {
+        let (block, until) = row.blocked?;
+        let by = match block {
+            Block::Held => "held",
+            Block::Paced => "paced",
+            Block::Circuit => "circuit",
+        };
+        Some(Self { by: by.to_owned(), until: instant(until) })
+    }
+}
+
+/// What is known of destinations, by name.
+pub(crate) type Destinations = BTreeMap<Arc<str>, DestinationRow>;
 
 /// One delivery.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -46,6 +74,9 @@ pub struct EntryView {
     pub position: Option<u64>,
     /// Why it waits.
     pub wait: String,
+    /// What keeps back all that goes to its destination, at the moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<BlockView>,
 }
 
 impl EntryView {
@@ -63,7 +94,14 @@ impl EntryView {
             order_key: row.lane.as_ref().map(|lane| lane.order_key.to_string()),
             position: row.lane.as_ref().map(|lane| lane.position.get()),
             wait: wait_name(row.wait).to_owned(),
+            blocked: None,
         }
+    }
+
+    /// The same beside what is known of its destination.
+    pub(crate) fn beside(row: &InspectRow, destinations: &Destinations, with_retention: bool) -> Self {
+        let blocked = destinations.get(&row.destination).and_then(BlockView::of);
+        Self { blocked, ..Self::new(row, with_retention) }
     }
 }
 
@@ -105,9 +143,9 @@ pub struct EntriesView {
 }
 
 impl EntriesView {
-    pub(crate) fn new(page: &InspectPage, with_retention: bool) -> Self {
+    pub(crate) fn new(page: &InspectPage, destinations: &Destinations, with_retention: bool) -> Self {
         Self {
-            entries: page.rows.iter().map(|row| EntryView::new(row, with_retention)).collect(),
+            entries: page.rows.iter().map(|row| EntryView::beside(row, destinations, with_retention)).collect(),
             unreadable: page
                 .unreadable
                 .iter()

@@ -19,7 +19,8 @@ use restante_kv::{Key, StoreTime};
 use serde::{Deserialize, Serialize};
 
 pub use doctor::{DoctorView, FindingView};
-pub use entries::{EntriesView, EntryView, LeaseView, QuarantineView, QuarantinesView, UnreadableView};
+pub(crate) use entries::Destinations;
+pub use entries::{BlockView, EntriesView, EntryView, LeaseView, QuarantineView, QuarantinesView, UnreadableView};
 pub use keys::{KeyView, KeysView, RotationView};
 
 use crate::fault::{Code, Fault};

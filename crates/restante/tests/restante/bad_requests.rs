@@ -141,7 +141,7 @@ fn a_body_that_is_too_large_is_refused_whether_announced_or_not() {
 fn an_id_of_nothing_is_unknown() {
     let server = Bed::with_store().serve(&[]);
     let id = format!("{}.0", "ab".repeat(16));
-    for id in [id.as_str(), "x", "%00", "..%2f..%2fetc", &"9".repeat(3_000)] {
+    for id in [id.as_str(), "x", "%00", "%ff", "%c3%28", "..%2f..%2fetc", &"9".repeat(3_000)] {
         for (method, path) in [
             ("GET", format!("/v1/entries/{id}")),
             ("DELETE", format!("/v1/quarantine/{id}")),
@@ -196,4 +196,55 @@ fn what_is_no_http_is_answered_or_hung_up_on_and_the_server_goes_on() {
     // One that hangs up in the middle.
     drop(TcpStream::connect(&server.client.address).expect("a connection").write_all(b"POST /v1/sends HT"));
     assert_eq!(server.client.ask("GET", "/healthz", None, "").status, 200);
+}
+
+/// More connections than the server keeps, none of which ever shows the token: idle, in the middle of a head, in the middle of a body.
+#[test]
+fn strangers_keep_nobody_out() {
+    let server = Bed::with_store().serve(&[]);
+    let begin = |bytes: &[u8]| {
+        let mut stream = TcpStream::connect(&server.client.address).expect("a connection");
+        // The server may have closed it already.
+        let _ = stream.write_all(bytes);
+        stream
+    };
+    let parts: [&[u8]; 3] =
+        [b"", b"GET /v1/depth HTTP/1.1\r\nHost", b"POST /v1/sends HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{"];
+    // Those of the third kind are answered and closed: the others alone are more than the server keeps.
+    let _strangers: Vec<_> = (0..450).map(|n| begin(parts[n % 3])).collect();
+    let began = std::time::Instant::now();
+    assert_eq!(server.ask("GET", "/v1/depth", "").status, 200);
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(server.client.ask("GET", "/healthz", None, "").status, 200);
+}
+
+/// Strangers that come while a request of the operator is under way send none of it away.
+#[test]
+fn strangers_send_nobody_away_who_has_shown_the_token() {
+    let server = Bed::with_store().serve(&[]);
+    let body = r#"{"inboxes":["https://a.invalid/"],"payload":{"json":1}}"#;
+    let mut client = server.client.begin("POST", SENDS, &format!("Connection: close\r\nContent-Length: {}\r\n", body.len()));
+    client.write_all(&body.as_bytes()[..10]).expect("a part of the body");
+    std::thread::sleep(Duration::from_millis(200));
+    let _strangers: Vec<_> = (0..300).map(|_| TcpStream::connect(&server.client.address).expect("a connection")).collect();
+    std::thread::sleep(Duration::from_millis(200));
+    client.write_all(&body.as_bytes()[10..]).expect("the rest of the body");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+}
+
+#[test]
+fn what_the_http_library_refuses_has_its_status_and_no_body() {
+    let server = Bed::with_store().serve(&[]);
+    let many: String = (0..200).map(|n| format!("X-{n}: x\r\n")).collect();
+    for (request, status) in [
+        ("GET /v1/depth HTTP/1.1\r\n: x\r\n\r\n".to_owned(), 400),
+        (head("GET", &format!("/{}", "x".repeat(70_000)), ""), 414),
+        (head("GET", "/v1/depth", &many), 431),
+    ] {
+        let answer = server.client.raw(request.as_bytes());
+        assert_eq!((answer.status, answer.body.is_null()), (status, true), "{answer:?}");
+        assert!(answer.head.contains("content-length: 0"), "{answer:?}");
+    }
 }

@@ -99,6 +99,31 @@ fn a_server_whose_database_is_locked_says_so_and_accepts_again_later() {
     assert_eq!((accepted.status, &accepted.body["duplicate"]), (202, &false.into()), "{accepted:?}");
 }
 
+/// A limit on the size of files stands for a full disk: beyond it nothing can be written, and the program is told so. What a claim
+/// writes is beyond it; what a probe writes may not be.
+#[cfg(unix)]
+#[test]
+fn a_run_over_a_disk_that_takes_nothing_does_not_say_that_all_is_well() {
+    let bed = Bed::with_store();
+    bed.configure("tries_max = 2\nconflict_pause = \"1ms\"");
+    // Enough that one claim changes more pages of the file than fit below the limit.
+    let inboxes: Vec<_> = (0..200).map(|n| format!("http://127.0.0.1:1/{n}")).collect();
+    for inboxes in inboxes.chunks(4) {
+        let named: Vec<&str> = inboxes.iter().flat_map(|inbox| ["--inbox", inbox]).collect();
+        let done = bed.run_with(&[&["send"][..], &named].concat(), &[b'x'; 3_000]);
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    let command = bed.command(&["run-once"]);
+    let mut limited = std::process::Command::new("sh");
+    // The shared index of SQLite's log has 32 KiB: it must fit, and nothing may end the program by a signal.
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 66 && exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+    let done: Done = limited.current_dir(bed.path("")).output().expect("a shell").into();
+    assert_eq!(done.code, 4, "{done:?}");
+    assert!(done.stderr.contains("does not take what a run commits, or does not confirm it"), "{done:?}");
+    assert!(done.stderr.contains("look at its file and disk"), "{done:?}");
+    assert_eq!(bed.ask(&["depth"])["entries"], 200, "nothing is lost");
+}
+
 #[test]
 fn a_directory_that_cannot_be_written_is_refused() {
     let bed = Bed::new();

@@ -7,6 +7,8 @@ use std::time::Duration;
 use restante::api::Operation;
 use serde_json::Value;
 
+use crate::bed::TOKEN;
+
 /// Where to ask.
 pub(crate) struct Client {
     pub(crate) address: String,
@@ -44,6 +46,15 @@ impl Client {
             assert!(declared.contains(&answer.status), "{operation:?} declares {declared:?}, not {answer:?}");
         }
         answer
+    }
+
+    /// Writes the head of a request with the right token.
+    pub(crate) fn begin(&self, method: &str, path: &str, headers: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a bound");
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n");
+        stream.write_all(head.as_bytes()).expect("the head is sent");
+        stream
     }
 
     /// Writes these bytes and reads the answer.

@@ -107,3 +107,32 @@ fn due_row(bed: &Bed, id: &str) -> Vec<u8> {
     let vest_at = restante_kv::StoreTime::from_ms(u64::try_from(vest_at.as_millisecond()).expect("after 1970"));
     keys().due("https://a.invalid", vest_at, entry_id(id)).as_bytes().to_vec()
 }
+
+/// Holds a destination, as a server that embeds the backlog would.
+fn hold(bed: &Bed, url: &str) {
+    use restante_core::machine::{Post, PostResult};
+    let store = restante_kv_sqlite::SqliteKv::builder(bed.path("backlog.sqlite")).open().expect("the store");
+    let nobody = tower::service_fn(|_: Post| async { Ok::<_, std::convert::Infallible>(PostResult::Unknown) });
+    let config = Config { counter_slots: 128, ..Config::new(7 * 86_400_000) };
+    let backlog = restante_driver::Backlog::builder(std::sync::Arc::new(store), config, nobody).build().expect("a backlog");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(backlog.set_hold(url, None, None)).expect("a hold");
+}
+
+#[test]
+fn what_keeps_an_entry_back_stands_beside_it() {
+    let bed = Bed::with_store();
+    let (held, free) = (bed.send("https://a.invalid/inbox", "x"), bed.send("https://b.invalid/inbox", "x"));
+    hold(&bed, "https://a.invalid/");
+    let shown = bed.ask(&["inspect", &held]);
+    assert_eq!((&shown["wait"], &shown["blocked"]["by"]), (&"new".into(), &"held".into()), "{shown}");
+    assert!(shown["blocked"]["until"].as_str().is_some_and(|until| until.ends_with('Z')), "{shown}");
+    assert!(bed.run(&["inspect", &held]).stdout.contains("held until "));
+    assert!(bed.ask(&["inspect", &free])["blocked"].is_null());
+    let page = bed.run(&["inspect"]).stdout;
+    assert!(page.contains("new, held") && page.lines().any(|line| line.contains(&free) && !line.contains("held")), "{page}");
+    let server = bed.serve(&[]);
+    let page = server.ask("GET", "/v1/entries?destination=a.invalid", "");
+    assert_eq!(page.body["entries"][0]["blocked"]["by"], "held", "{page:?}");
+    assert_eq!(server.ask("GET", &format!("/v1/entries/{held}"), "").body["blocked"]["by"], "held");
+}

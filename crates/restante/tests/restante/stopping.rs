@@ -1,5 +1,6 @@
 //! How a server ends: what is under way comes to its end, or comes back later.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use crate::bed::Bed;
@@ -31,6 +32,53 @@ fn a_delivery_under_way_is_cut_off_at_the_deadline_told_and_not_lost() {
     assert!(began.elapsed() < Duration::from_secs(5), "the deadline holds");
     assert_eq!((code, &last["timed_out"], &last["abandoned"]), (1, &true.into(), &1.into()));
     assert_eq!(bed.ask(&["depth"])["entries"], 1, "it comes back when its lease ends");
+}
+
+/// One delivery at a time: the worker has one, and a run asked for over the API the other.
+#[test]
+fn a_run_whose_client_has_gone_is_cut_off_at_the_deadline_and_counted() {
+    let (bed, receiver) = (Bed::with_store(), Receiver::silent());
+    bed.configure("concurrency = 1");
+    for _ in 0..2 {
+        bed.send(&receiver.inbox("/"), "x");
+    }
+    let server = bed.serve(&["--deadline", "300ms"]);
+    receiver.wait_for(1);
+    let mut client = server.client.begin("POST", "/v1/run-once", "Content-Length: 2\r\n");
+    client.write_all(b"{}").expect("the request is sent");
+    receiver.wait_for(2);
+    drop(client);
+    let began = Instant::now();
+    server.signal("TERM");
+    let (code, last, _) = server.end();
+    assert!(began.elapsed() < Duration::from_secs(5), "the deadline holds");
+    assert_eq!((code, &last["timed_out"], &last["abandoned"]), (1, &true.into(), &2.into()));
+    assert_eq!(bed.ask(&["depth"])["entries"], 2, "both come back");
+}
+
+#[test]
+fn a_request_that_is_cut_off_is_told_and_exits_as_such() {
+    let server = Bed::with_store().serve(&["--deadline", "700ms"]);
+    let mut client = server.client.begin("POST", "/v1/sends", "Content-Length: 100\r\n");
+    client.write_all(b"{").expect("a part of the request is sent");
+    std::thread::sleep(Duration::from_millis(200));
+    server.signal("TERM");
+    let (code, last, log) = server.end();
+    assert_eq!((code, &last["timed_out"], &last["abandoned"]), (1, &true.into(), &0.into()), "{log}");
+    assert!(log.contains("requests were cut off"), "{log}");
+}
+
+#[test]
+fn who_has_not_shown_the_token_holds_no_stop_up() {
+    let server = Bed::with_store().serve(&[]);
+    let mut stranger = std::net::TcpStream::connect(&server.client.address).expect("a connection");
+    stranger.write_all(b"GET /v1/depth HTTP/1.1\r\nHost: a\r\n").expect("a part of a head");
+    std::thread::sleep(Duration::from_millis(200));
+    let began = Instant::now();
+    server.signal("TERM");
+    let (code, last, log) = server.end();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!((code, &last["timed_out"]), (0, &false.into()), "{log}");
 }
 
 #[test]
