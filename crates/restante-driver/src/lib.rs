@@ -37,6 +37,7 @@
 mod attempts;
 mod backlog;
 mod builder;
+mod legacy;
 mod message;
 mod operate;
 mod recording;
@@ -48,8 +49,9 @@ mod telemetry;
 mod wakes;
 mod worker;
 
-pub use backlog::{Accepted, Backlog, SendError, WorkerHandle};
+pub use backlog::{Accepted, Backlog, NoLegacyQueue, Owner, SendError, WorkerHandle};
 pub use builder::{BuildError, Builder};
+pub use legacy::{LegacyHandle, LegacyReport, NotOurs, OldPath};
 pub use message::{InvalidInbox, Message};
 pub use report::DrainReport;
 pub use restante_journal::Journal;
@@ -59,4 +61,5 @@ pub use sender::Sender;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/manual/circuit-breaker.md")]
 #[doc = include_str!("../../../docs/manual/holds.md")]
+#[doc = include_str!("../../../docs/manual/queues-and-legacy.md")]
 struct Manual;
