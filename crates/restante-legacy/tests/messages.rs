@@ -117,7 +117,7 @@ fn a_fanout_becomes_deliveries_under_ids_that_follow_from_it() {
     assert_eq!(ids(&drafts), ["f1/0", "f1/1"]);
     assert_eq!(ids(&drafts), ids(&later));
     assert_eq!(drafts[0].order_key.as_deref(), Some("note-1\nhttps://a.example"));
-    let first = outbox(&String::from_utf8(drafts[0].body.as_slice().to_vec()).expect("text"));
+    let first = outbox(std::str::from_utf8(drafts[0].body.as_slice()).expect("text"));
     assert_eq!((&**first.inbox(), first.attempt(), first.order_key()), ("https://a.example/inbox", 0, Some("note-1")));
     insta::assert_snapshot!(String::from_utf8(first.encode()).expect("text"), @r#"{"activity":{"type":"Note"},"activityType":"Note","actorIds":[],"attempt":0,"baseUrl":"https://here.example/","headers":{},"id":"f1/0","inbox":"https://a.example/inbox","keys":[{"keyId":"k","privateKey":{"d":"SECRET"}}],"normalizeExistingProofs":true,"orderingKey":"note-1\nhttps://a.example","sharedInbox":true,"started":"2023-11-14T22:13:20.000Z","traceContext":{},"type":"outbox"}"#);
 
@@ -165,7 +165,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::btree_map(".{0,4}", inner, 0..4).prop_map(|map| Value::from_iter(map)),
+            proptest::collection::btree_map(".{0,4}", inner, 0..4).prop_map(Value::from_iter),
         ]
     })
 }
