@@ -18,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::builder::Builder;
 use crate::handle::WorkerHandle;
+use crate::legacy::{LegacyHandle, OldPath};
 use crate::message::{InvalidInbox, Message, recipient};
 use crate::report::RunOutcome;
 use crate::sender::Sender;
@@ -27,7 +28,8 @@ use crate::worker::Running;
 /// A delivery backlog over one store. Cheap to clone; clones are one backlog.
 ///
 /// - **Sends**: [`send`](Self::send), [`send_many`](Self::send_many), and [`immediate`](Self::immediate), which owns nothing.
-/// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good.
+/// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good; [`work_off`](Self::work_off) empties an
+///   old queue.
 /// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect), [`destinations_of`](Self::destinations_of),
 ///   [`intents`](Self::intents),
 ///   [`destinations`](Self::destinations), [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
@@ -41,11 +43,27 @@ pub struct Backlog {
 /// What a send came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Accepted {
-    /// Its id; an earlier request's when `duplicate`.
+    /// Its id; an earlier request's when `duplicate`. The legacy queue knows a send by its idempotency key instead.
     pub send: SendId,
     /// Whether an earlier request under the same idempotency key was accepted already.
     pub duplicate: bool,
+    /// Who owns it now.
+    pub owner: Owner,
 }
+
+/// Who owns a send.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Owner {
+    /// The backlog: it is delivered or visibly dropped.
+    Backlog,
+    /// The legacy queue, because intake is closed: what it promises is all that is promised.
+    LegacyQueue,
+}
+
+/// There is no legacy queue to work off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the backlog was built without a legacy queue: give the builder one")]
+pub struct NoLegacyQueue;
 
 /// Why a send was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -59,7 +77,16 @@ pub enum SendError {
     /// Nothing was accepted.
     #[error("the send was not accepted: {0}")]
     NotAccepted(Failure),
-    /// It may have been accepted. Repeat the same message under the same idempotency key to find out.
+    /// Intake is closed, and the legacy queue refused: nobody owns the send.
+    #[error("intake is closed and the legacy queue refused the message, nobody owns it: send again later")]
+    NotHandedOver,
+    /// Intake is closed, and no message of the legacy queue can stand for the send: nobody owns it.
+    #[error("intake is closed and the legacy queue cannot hold this send, nobody owns it: {why}")]
+    NotTranslated {
+        /// Why.
+        why: String,
+    },
+    /// It may have been accepted, or handed over to the legacy queue. Repeat the same message under the same idempotency key to find out.
     #[error("it is unknown whether the send was accepted: repeat it under the idempotency key {idempotency_key:?}")]
     Unknown {
         /// The key it was sent under.
@@ -90,7 +117,7 @@ impl Backlog {
     // Sends.
 
     /// Hands a message over. Returns when the store owns it, durably; then it is delivered or visibly dropped, whatever
-    /// happens to this process. Dropping the future before that leaves it unknown whether it was accepted.
+    /// happens to this process. While intake is closed it goes to the legacy queue, if there is one. Dropping the future before that leaves it unknown whether it was accepted.
     ///
     /// # Errors
     /// See [`SendError`]. There is no hidden direct delivery.
@@ -102,8 +129,15 @@ impl Backlog {
         let idempotency_key = idempotency_key.unwrap_or_else(|| send.to_string().into());
         let request =
             SendRequest { send, idempotency_key: Arc::clone(&idempotency_key), recipients, order_key, payload, signing, fanout };
-        match self.shared.accept(request).await {
-            Ok((send, duplicate)) => Ok(Accepted { send, duplicate }),
+        let handed_over = self.shared.legacy.as_ref().map(|side| (side, request.clone()));
+        let result = self.shared.accept(request).await;
+        if let (Err(refusal), Some((side, request))) = (&result, handed_over)
+            && let Some(result) = self.shared.hand_over(side, refusal, &request).await
+        {
+            return result.map(|()| Accepted { send, duplicate: false, owner: Owner::LegacyQueue });
+        }
+        match result {
+            Ok((send, duplicate)) => Ok(Accepted { send, duplicate, owner: Owner::Backlog }),
             Err(machine::SendError::Unknown) => Err(SendError::Unknown { idempotency_key }),
             Err(machine::SendError::NotAccepted(Failure::Rejected(Rejection::IntakeClosed))) => Err(SendError::IntakeClosed),
             Err(machine::SendError::NotAccepted(failure)) => Err(SendError::NotAccepted(failure)),
@@ -154,6 +188,16 @@ impl Backlog {
     /// it running.
     pub fn start(&self) -> WorkerHandle {
         WorkerHandle::start(Arc::clone(&self.shared))
+    }
+
+    /// Starts to work the legacy queue off, on the current tokio runtime, until it is shut down. Dropping the handle leaves it
+    /// running.
+    ///
+    /// # Errors
+    /// [`NoLegacyQueue`].
+    pub fn work_off(&self, path: impl OldPath) -> Result<LegacyHandle, NoLegacyQueue> {
+        let side = self.shared.legacy.clone().ok_or(NoLegacyQueue)?;
+        Ok(LegacyHandle::start(Arc::clone(&self.shared), side, Arc::new(path)))
     }
 
     // Looks.

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use opentelemetry::metrics::Meter;
+use restante_core::machine::LegacySettings;
 use restante_core::{Config, ConfigError, Env};
 use restante_journal::{Event, FORMAT, Journal};
 use restante_kv::{AtomicKv, Durability};
+use restante_legacy::{Keyring, LegacyQueue};
 use tokio::time::Instant;
 
 use crate::Backlog;
 use crate::attempts::Attempts;
+use crate::legacy::LegacySide;
 use crate::sender::{DynSender, Sender};
 use crate::shared::Shared;
 use crate::slots::SlotPool;
@@ -34,6 +37,17 @@ pub enum BuildError {
     /// Clocks that judge the same lease may differ by an unknown amount.
     #[error("the store has no clock of its own: say how far the clocks of its users may lie apart (max_clock_skew_ms)")]
     NoClock,
+    /// A message of the old queue could be handed out again in the middle of its attempt.
+    #[error(
+        "messages of the legacy queue are kept from others for {visible_ms} ms, but an attempt and its margin need more than \
+         {needed_ms}: lengthen visible_ms or shorten request_timeout_ms"
+    )]
+    VisibilityTooShort {
+        /// For how long.
+        visible_ms: u64,
+        /// What it must exceed.
+        needed_ms: u64,
+    },
 }
 
 /// Options of a backlog; made by [`Backlog::builder`].
@@ -45,11 +59,12 @@ pub struct Builder {
     volatile_allowed: bool,
     meter: Option<Meter>,
     journal: Option<Journal>,
+    legacy: Option<LegacySide>,
 }
 
 impl Builder {
     pub(crate) fn new(store: Arc<dyn AtomicKv>, config: Config, sender: impl Sender) -> Self {
-        Self { store, config, sender: Arc::new(sender), volatile_allowed: false, meter: None, journal: None }
+        Self { store, config, sender: Arc::new(sender), volatile_allowed: false, meter: None, journal: None, legacy: None }
     }
 
     /// Accepts a store that loses acknowledged commits, such as one in memory.
@@ -67,6 +82,13 @@ impl Builder {
     /// Records what is asked for and answered, for `restante-sim replay --journal`. Off unless set.
     pub fn journal(mut self, journal: Journal) -> Self {
         self.journal = Some(journal);
+        self
+    }
+
+    /// An old queue beside the backlog. While intake is closed, sends go there; [`Backlog::work_off`] empties it. The settings are
+    /// those of the listener: `LegacySettings::new(LegacyMode::Drain)`, or `AdoptOnHold`.
+    pub fn legacy_queue(mut self, queue: Arc<dyn LegacyQueue>, settings: LegacySettings, keyring: Arc<dyn Keyring>) -> Self {
+        self.legacy = Some(LegacySide { queue, settings, keyring });
         self
     }
 
@@ -88,6 +110,13 @@ impl Builder {
             return Err(BuildError::NoClock);
         }
         self.config.validate(&limits)?;
+        if let Some(LegacySide { settings, .. }) = &self.legacy {
+            let needed_ms = self.config.request_timeout_ms.saturating_add(self.config.lease_margin_ms);
+            let visible_ms = settings.visible_ms;
+            if visible_ms <= needed_ms {
+                return Err(BuildError::VisibilityTooShort { visible_ms, needed_ms });
+            }
+        }
         if let Some(journal) = &self.journal {
             let (version, config) = (env!("CARGO_PKG_VERSION").to_owned(), Box::new(self.config.clone()));
             journal.record(|| Event::Opened { format: FORMAT, version, config });
@@ -103,6 +132,7 @@ impl Builder {
             wakes: Wakes::default(),
             telemetry: Telemetry::new(&meter),
             journal: self.journal.map(Arc::new),
+            legacy: self.legacy,
             epoch: Instant::now(),
         }))
     }

@@ -38,6 +38,7 @@ mod attempts;
 mod backlog;
 mod builder;
 mod handle;
+mod legacy;
 mod message;
 mod operate;
 mod recording;
@@ -49,9 +50,10 @@ mod telemetry;
 mod wakes;
 mod worker;
 
-pub use backlog::{Accepted, Backlog, SendError};
+pub use backlog::{Accepted, Backlog, NoLegacyQueue, Owner, SendError};
 pub use builder::{BuildError, Builder};
 pub use handle::{BoundedRuns, WorkerHandle};
+pub use legacy::{LegacyHandle, LegacyReport, NotOurs, OldPath};
 pub use message::{InvalidInbox, Message};
 pub use report::{DrainReport, RunOutcome};
 pub use restante_journal::Journal;
@@ -61,4 +63,5 @@ pub use sender::Sender;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/manual/circuit-breaker.md")]
 #[doc = include_str!("../../../docs/manual/holds.md")]
+#[doc = include_str!("../../../docs/manual/queues-and-legacy.md")]
 struct Manual;

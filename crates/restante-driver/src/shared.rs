@@ -16,6 +16,7 @@ use tokio::time::{Duration, Instant};
 use tracing::Instrument as _;
 
 use crate::attempts::{AttemptLost, Attempts};
+use crate::legacy::LegacySide;
 use crate::sender::DynSender;
 use crate::slots::SlotPool;
 use crate::telemetry::Telemetry;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) wakes: Wakes,
     pub(crate) telemetry: Telemetry,
     pub(crate) journal: Option<Arc<Journal>>,
+    pub(crate) legacy: Option<LegacySide>,
     /// The zero of [`LocalTime`].
     pub(crate) epoch: Instant,
 }
@@ -136,7 +138,7 @@ pub(crate) fn wall_clock() -> StoreTime {
     StoreTime::from_ms(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn entropy() -> u64 {
+pub(crate) fn entropy() -> u64 {
     rand::rng().next_u64()
 }
 

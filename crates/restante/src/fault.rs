@@ -230,6 +230,8 @@ impl From<SendError> for Fault {
             SendError::InvalidInbox(error) => error.into(),
             SendError::IntakeClosed => Rejection::IntakeClosed.into(),
             SendError::NotAccepted(failure) => failure.into(),
+            // The program has no legacy queue; whoever embeds the backlog beside one is told that nobody owns the send.
+            SendError::NotHandedOver | SendError::NotTranslated { .. } => Rejection::IntakeClosed.into(),
             SendError::Unknown { idempotency_key } => Self::new(
                 Code::OutcomeUnknown,
                 "it is unknown whether the send was accepted",
@@ -245,10 +247,11 @@ impl From<BuildError> for Fault {
             BuildError::Config(_) => "correct the configuration file",
             BuildError::NotDurable { .. } => "use a sqlite: store, or --allow-volatile where losing work is fine",
             BuildError::NoClock => "set max_clock_skew in the configuration file",
+            BuildError::VisibilityTooShort { .. } => "lengthen visible_ms of the legacy queue",
         };
         let message = match &error {
             BuildError::NotDurable { .. } => "the store loses what it has acknowledged when this process ends".to_owned(),
-            BuildError::Config(_) | BuildError::NoClock => error.to_string(),
+            BuildError::Config(_) | BuildError::NoClock | BuildError::VisibilityTooShort { .. } => error.to_string(),
         };
         Self::new(Code::Configuration, message, what_to_do)
     }

@@ -6,14 +6,14 @@
 use restante_core::atoms::{Bytes, Fence, SendId};
 use restante_core::keys::EXPANSIONS;
 use restante_core::keys::Kind;
-use restante_core::machine::{About, Failure, PostResult, Reply, RunReport, SendError};
+use restante_core::machine::{About, Failure, LegacyReply, PostResult, Reply, RunReport, SendError};
 use restante_core::record::{
-    Body, Breaker, Circuit, Destination, DueRow, Entry, HoldInterval, Intake, Intent, Lease, Pointer, Quarantined,
-    RecipientChunk, Record,
+    Body, Breaker, Circuit, Destination, DueRow, Entry, HoldInterval, Intake, Intent, Lease, Marker, MarkerState, Pointer,
+    Quarantined, RecipientChunk, Record,
 };
 use restante_core::{Config, Effect, Env, Subject};
 use restante_engine::SimTime;
-use restante_kv::{Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Version, Versioned, Write};
+use restante_kv::{Committed, Guard, Key, Mutation, StoreError, StoreTime, Txn, Value, Version, Versioned, Write};
 
 use crate::world::{EPOCH_MS, Origin, alias};
 
@@ -198,6 +198,24 @@ mutants! {
         "What cannot be read stays where it is.";
     RampIgnored "ramp-ignored" trips "released-is-resumed-step-by-step" in "fairness/released", beyond "nobody passes on notices in a bound":
         "Discovery does not remember that a destination was held.";
+    AdoptionGuessed "adoption-guessed" trips "adopted-before-completed" in "legacy/adopt-crashes", beyond "there is no old queue in a bound":
+        "An adoption of unknown outcome is taken for one that happened.";
+    AdoptionIgnoresMarker "adoption-ignores-marker" trips "adopted-at-most-once" in "legacy/adopt-crashes", beyond "there is no old queue in a bound":
+        "Neither the gate of an old message nor its adoption looks for an earlier adoption.";
+    AdoptionIgnoresIntake "adoption-ignores-intake" trips "closed-intake-adopts-nothing" in "legacy/closed-refuses-adoption", beyond "there is no old queue in a bound":
+        "An adoption neither reads nor checks the intake record.";
+    AdoptionTakesAnyMarker "adoption-takes-any-marker" trips "late-adoption-is-refused" in "legacy/received-again", beyond "there is no old queue in a bound":
+        "Neither the gate of an old message nor its adoption looks whether it was tried meanwhile.";
+    OwnedAndAttempted "owned-and-attempted" trips "owned-is-not-attempted" in "legacy/adopt-crashes", beyond "there is no old queue in a bound":
+        "The gate of an old message does not look whether the backlog owns it.";
+    OldHoldIgnored "old-hold-ignored" trips "old-hold-is-honoured" in "legacy/drain", beyond "there is no old queue in a bound":
+        "The gate of an old message does not look at the destination's holds.";
+    OldAttemptsForgotten "old-attempts-forgotten" trips "old-attempts-count" in "legacy/adopt-on-hold", beyond "there is no old queue in a bound":
+        "An adoption begins to count attempts anew.";
+    HandOverGuessed "hand-over-guessed" trips "handed-over-is-queued" in "legacy/closed-with-legacy-queue", beyond "there is no old queue in a bound":
+        "A hand-over that the old queue refused is taken for one that it took.";
+    DrainedGuessed "drained-guessed" trips "drained-is-drained" in "legacy/drained", beyond "nobody closes intake in a bound":
+        "Once intake is closed, a depth query takes the counters for zero.";
 }
 
 impl Mutant {
@@ -345,6 +363,21 @@ impl Mutant {
                 let put = |key| Write { key, mutation: Mutation::Put(Pointer {}.encode()), guard: Guard::Idempotent };
                 txn.writes.extend(more.into_iter().map(put));
             }
+            (Self::AdoptionIgnoresMarker, "adopt") => {
+                txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::Marker));
+            }
+            (Self::AdoptionIgnoresIntake, "adopt") => txn.checks.retain(|check| check.key != env.keys.intake()),
+            (Self::OwnedAndAttempted, "legacy-gate") => {
+                txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::Marker));
+            }
+            (Self::OldAttemptsForgotten, "adopt") => {
+                for (_, value) in entry_puts(txn, env) {
+                    if let Ok(entry) = Entry::decode(value) {
+                        *value = Entry { failure_count: 0, ..entry }.encode();
+                    }
+                }
+                rewrite_intents(txn, env, |intent| intent.failure_count = 0);
+            }
             (Self::OverdueKept, "expire") | (Self::ProbeNotTaken, "gate") | (Self::UnreadableKept, "quarantine") => {
                 txn.writes.clear()
             }
@@ -368,9 +401,35 @@ impl Mutant {
         env: &Env,
         now: StoreTime,
     ) {
+        let is_closed = |record: &Option<Versioned>| {
+            let intake = record.as_ref().and_then(|found| Intake::decode(&found.value).ok());
+            intake.is_some_and(|intake| !intake.open)
+        };
+        let intake_closed = keys.iter().zip(&*records).any(|(key, record)| *key == env.keys.intake() && is_closed(record));
         for (key, record) in keys.iter().zip(records) {
             let Some(kind) = env.keys.kind_of(key) else { continue };
             match (self, about.what, kind) {
+                (Self::AdoptionIgnoresMarker, "legacy-gate" | "adopt", Kind::Marker)
+                | (Self::OwnedAndAttempted, "legacy-gate", Kind::Marker) => {
+                    let marker = record.as_ref().and_then(|found| Marker::decode(&found.value).ok());
+                    if marker.is_some_and(|marker| matches!(marker.state, MarkerState::Accepted { .. })) {
+                        *record = None;
+                    }
+                }
+                (Self::AdoptionTakesAnyMarker, "legacy-gate" | "adopt", Kind::Marker) => {
+                    rewrite(record, |marker: &mut Marker| {
+                        if let MarkerState::Tried { .. } = marker.state {
+                            marker.state = MarkerState::Aborted;
+                        }
+                    });
+                }
+                (Self::AdoptionIgnoresIntake, "legacy-gate" | "adopt", Kind::Intake) => {
+                    rewrite(record, |intake: &mut Intake| intake.open = true)
+                }
+                (Self::OldHoldIgnored, "legacy-gate", Kind::Destination) => {
+                    rewrite(record, |known: &mut Destination| known.holds.clear())
+                }
+                (Self::DrainedGuessed, "depth", Kind::Counters) if intake_closed => *record = None,
                 (Self::SettleWithoutFence, "settle", Kind::Entry) if is_own(about, key, env) => {
                     rewrite(record, |entry: &mut Entry| {
                         entry.fence = about.fence;
@@ -470,6 +529,11 @@ impl Mutant {
                     *result = Err(StoreError::InvalidRequest("planted: taken as failed".into()));
                 }
             }
+            (Self::AdoptionGuessed, "adopt", Reply::Committed(result)) => {
+                if matches!(result, Err(StoreError::Ambiguous(_))) {
+                    *result = Ok(Committed { version: Version::from_raw(0) });
+                }
+            }
             (Self::UnknownTakenAsUnsent, _, reply @ Reply::Posted { result: PostResult::Unknown, .. }) => {
                 *reply = Reply::PostTooLate;
             }
@@ -489,6 +553,13 @@ impl Mutant {
                 page.next = None;
             }
             _ => {}
+        }
+    }
+
+    /// What the old side is about to tell.
+    pub(crate) fn on_old_reply(self, about: &About, reply: &mut LegacyReply) {
+        if let (Self::HandOverGuessed, "hand-over", LegacyReply::Queue(result)) = (self, about.what, reply) {
+            *result = Ok(());
         }
     }
 

@@ -234,6 +234,7 @@ impl Delivery {
             | Outcome::IntentClaimed(_)
             | Outcome::Expanded { .. }
             | Outcome::Expired { .. }
+            | Outcome::Legacy(_)
             | Outcome::Done => {
                 debug_assert!(false, "no delivery runs a command with this outcome");
                 self.end(DeliveryEnd::NotClaimed)

@@ -6,6 +6,7 @@
 //!
 //! - [`Transact`]: one command, from reading to a commit whose outcome is known.
 //! - [`Sending`]: one send, staged when it is large.
+//! - [`Listener`]: works an old queue off; [`HandOver`] puts into it what a closed intake refuses.
 //! - [`Worker`]: discovery, deliveries and the sweep of one lease owner; once ([`Worker::once`]) or for good
 //!   ([`Worker::serve`]).
 
@@ -16,6 +17,7 @@ mod doctor;
 mod expansion;
 mod inspect;
 mod job;
+mod legacy;
 mod sending;
 mod sweep;
 mod transact;
@@ -29,6 +31,10 @@ pub use inspect::{
     DestinationPage, DestinationRow, InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow,
     destination_keys, destination_page, destination_range, destinations_read, inspect_page, inspect_range, intent_page,
     intent_range, quarantine_page, quarantine_range, row_of_destination,
+};
+pub use legacy::{
+    HandOver, HandOverError, HandOverStep, LegacyEnd, LegacyIo, LegacyMode, LegacyReply, LegacySettings, LegacyStep, Listener,
+    OldDelivery, OldMessage, OldPolicy, OtherEnd, QueueFailure, WorkId,
 };
 pub use sending::{FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};

@@ -9,8 +9,8 @@ use super::{About, Io, LocalTime, Reply};
 use crate::atoms::{AtomVisitor, Bytes, Fence, Sealed, SendId, VisitAtoms};
 use crate::effect::Effect;
 use crate::plan::{
-    Accept, Command, Env, FANOUT_RECIPIENTS_MAX, Outcome, Publish, Recipient, Rejection, StageBegin, StageChunk, StageRecipients,
-    check_recipients, request_digest,
+    Accept, Adopt, Command, Env, FANOUT_RECIPIENTS_MAX, Outcome, Publish, Recipient, Rejection, StageBegin, StageChunk,
+    StageRecipients, check_recipients, request_digest,
 };
 use crate::record::{Body, RecipientChunk};
 
@@ -79,6 +79,14 @@ pub struct Sending {
     next_chunk: u32,
     /// How far the recipients are staged, if the send becomes an intent.
     fanout: Option<Staged>,
+    adoption: Option<Adoption>,
+}
+
+/// What an adoption says beside its request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Adoption {
+    /// Attempts that failed on the old path.
+    pub(super) failure_count: u32,
 }
 
 /// Recipients that are staged.
@@ -109,6 +117,23 @@ impl Sending {
 
     /// Begins a send as a journal recorded it: the digest of the payload is known, the payload itself is not.
     pub fn begin_again(env: &Env, request: SendRequest, payload_digest: u64, slot: u64, local: LocalTime) -> (Self, SendingStep) {
+        Self::begin_as(env, request, payload_digest, slot, None, local)
+    }
+
+    /// Begins to take a message of an old queue over. It has one recipient, and no fanout.
+    pub(super) fn adopt(env: &Env, request: SendRequest, adoption: Adoption, slot: u64, local: LocalTime) -> (Self, SendingStep) {
+        let payload_digest = Accept::digest_payload(&request.payload);
+        Self::begin_as(env, request, payload_digest, slot, Some(adoption), local)
+    }
+
+    fn begin_as(
+        env: &Env,
+        request: SendRequest,
+        payload_digest: u64,
+        slot: u64,
+        adoption: Option<Adoption>,
+        local: LocalTime,
+    ) -> (Self, SendingStep) {
         let is_fanout = request.is_fanout(env);
         // An intent's payload lies in chunks even when it is small: once a send, and not once a recipient.
         let staged = is_fanout || request.payload.len() > env.config.inline_bytes_max;
@@ -116,12 +141,12 @@ impl Sending {
         let command = if staged {
             Command::StageBegin(StageBegin { send: request.send })
         } else {
-            accept(&request, payload_digest, Body::Inline(request.payload.clone()), slot)
+            accept(&request, payload_digest, Body::Inline(request.payload.clone()), slot, adoption)
         };
         let (transact, step) = Transact::begin(env, command, Fence::default(), local);
         let refused = is_fanout.then(|| check_fanout(&request)).and_then(Result::err);
         let fanout = is_fanout.then(Staged::default);
-        let mut sending = Self { request, payload_digest, slot, transact, chunk_count, next_chunk: 0, fanout };
+        let mut sending = Self { request, payload_digest, slot, transact, chunk_count, next_chunk: 0, fanout, adoption };
         if let Some(rejection) = refused {
             return (sending, SendingStep::Done(Err(rejection.into())));
         }
@@ -154,7 +179,7 @@ impl Sending {
             }
             // Only an accept can have been accepted: a stage of unknown outcome is collected if nobody publishes it.
             TransactStep::Done(Err(Failure::Unknown))
-                if matches!(self.transact.command(), Command::Accept(_) | Command::Publish(_)) =>
+                if matches!(self.transact.command(), Command::Accept(_) | Command::Publish(_) | Command::Adopt(_)) =>
             {
                 SendingStep::Done(Err(SendError::Unknown))
             }
@@ -173,7 +198,8 @@ impl Sending {
                     None => Command::Publish(publish(&self.request, self.payload_digest, self.chunk_count, self.slot)),
                 };
             }
-            return accept(&self.request, self.payload_digest, Body::Staged { chunk_count: self.chunk_count }, self.slot);
+            let body = Body::Staged { chunk_count: self.chunk_count };
+            return accept(&self.request, self.payload_digest, body, self.slot, self.adoption);
         }
         self.next_chunk += 1;
         let payload = self.request.payload.as_slice();
@@ -235,8 +261,8 @@ fn publish(request: &SendRequest, payload_digest: u64, payload_chunk_count: u32,
     }
 }
 
-fn accept(request: &SendRequest, payload_digest: u64, body: Body, slot: u64) -> Command {
-    Command::Accept(Accept {
+fn accept(request: &SendRequest, payload_digest: u64, body: Body, slot: u64, adoption: Option<Adoption>) -> Command {
+    let accept = Accept {
         send: request.send,
         idempotency_key: request.idempotency_key.clone(),
         recipients: request.recipients.clone(),
@@ -245,7 +271,11 @@ fn accept(request: &SendRequest, payload_digest: u64, body: Body, slot: u64) -> 
         payload_digest,
         signing: request.signing.clone(),
         slot,
-    })
+    };
+    match adoption {
+        None => Command::Accept(accept),
+        Some(Adoption { failure_count }) => Command::Adopt(Box::new(Adopt { accept, failure_count })),
+    }
 }
 
 impl From<Rejection> for SendError {

@@ -114,7 +114,7 @@ impl Accept {
         stable_hash(&[payload.as_slice()])
     }
 
-    fn digest(&self) -> u64 {
+    pub(super) fn digest(&self) -> u64 {
         request_digest(self.payload_digest, self.order_key.as_deref(), &self.recipients)
     }
 
@@ -138,6 +138,16 @@ impl Accept {
     }
 
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        self.plan_after(p, 0, |p, marker_key| seen_before(p, marker_key, self.send, self.digest()))
+    }
+
+    /// Takes ownership of what has `failure_count` attempts behind it, unless `seen_before` finds that it is owned already.
+    pub(super) fn plan_after(
+        &self,
+        p: &mut Planner<'_>,
+        failure_count: u32,
+        seen_before: impl FnOnce(&mut Planner<'_>, &Key) -> Result<Option<(SendId, bool)>, Stop>,
+    ) -> Result<Outcome, Stop> {
         self.check_request(p)?;
         let keys = &p.env.keys;
         let (intake_key, marker_key) = (keys.intake(), keys.marker(&self.idempotency_key));
@@ -158,7 +168,7 @@ impl Accept {
         }
         p.need(&needed)?;
 
-        if let Some((send, duplicate)) = seen_before(p, &marker_key, self.send, self.digest())? {
+        if let Some((send, duplicate)) = seen_before(p, &marker_key)? {
             if !duplicate {
                 self.announce(p);
             }
@@ -172,9 +182,9 @@ impl Accept {
         if let (Some(name), Some(key)) = (&self.order_key, order_key)
             && p.guard::<OrderKeyQueue>(&key)?.is_some_and(|queue| queue.head != queue.next)
         {
-            self.queue_up(p, &marker_key, name)?;
+            self.queue_up(p, &marker_key, name, failure_count)?;
         } else {
-            self.put_entries(p, &marker_key, lane_keys)?;
+            self.put_entries(p, &marker_key, lane_keys, failure_count)?;
         }
         put_marker(p, marker_key, self.send, self.digest(), recipient_count);
         self.announce(p);
@@ -182,8 +192,14 @@ impl Accept {
     }
 
     /// Everything at once: the entries, their lanes and index rows.
-    fn put_entries(&self, p: &mut Planner<'_>, marker_key: &Key, lane_keys: Vec<Option<Key>>) -> Result<(), Stop> {
-        let like = Like { body: self.body.clone(), signing: self.signing.clone(), origin: p.now() };
+    fn put_entries(
+        &self,
+        p: &mut Planner<'_>,
+        marker_key: &Key,
+        lane_keys: Vec<Option<Key>>,
+        failure_count: u32,
+    ) -> Result<(), Stop> {
+        let like = self.like(p, failure_count);
         let mut lanes = Lanes::of(self.order_key.clone().unwrap_or_default());
         for (index, (recipient, lane_key)) in self.recipients.iter().zip(lane_keys).enumerate() {
             let id = EntryId { send: self.send, index: index as u32 };
@@ -199,14 +215,18 @@ impl Accept {
     }
 
     /// Earlier sends of the order key are not expanded yet: this one waits for its turn behind them, as an intent.
-    fn queue_up(&self, p: &mut Planner<'_>, marker_key: &Key, order_key: &Arc<str>) -> Result<(), Stop> {
+    fn queue_up(&self, p: &mut Planner<'_>, marker_key: &Key, order_key: &Arc<str>, failure_count: u32) -> Result<(), Stop> {
         let chunk = RecipientChunk { first: 0, recipients: self.recipients.clone() };
         p.put(p.env.keys.recipients(self.send, 0), &chunk, Guard::Under(marker_key.clone()));
         let total = self.recipients.len() as u32;
-        let like = Like { body: self.body.clone(), signing: self.signing.clone(), origin: p.now() };
+        let like = self.like(p, failure_count);
         queue::admit(p, marker_key, self.send, total, like, Some(order_key))?;
         p.count(self.slot, Counters { intents: 1, pending_recipients: total.into(), ..Counters::default() });
         Ok(())
+    }
+
+    fn like(&self, p: &Planner<'_>, failure_count: u32) -> Like {
+        Like { body: self.body.clone(), signing: self.signing.clone(), origin: p.now(), failure_count }
     }
 
     fn announce(&self, p: &mut Planner<'_>) {
@@ -231,7 +251,7 @@ pub(super) fn seen_before(
         Some(MarkerState::Accepted { send, digest, .. }) => (send, digest),
         // Somebody resolved this very accept and was told that it will never happen.
         Some(MarkerState::Aborted) if p.attempted => return Err(Rejection::Aborted.into()),
-        Some(MarkerState::Aborted) | None => return Ok(None),
+        Some(MarkerState::Aborted | MarkerState::Tried { .. }) | None => return Ok(None),
     };
     if p.attempted && send == own {
         return Ok(Some((send, false)));
@@ -279,7 +299,7 @@ impl ResolveAccept {
         match p.guard::<Marker>(&key)? {
             Some(Marker { state: MarkerState::Accepted { send, .. }, .. }) => Ok(Outcome::Resolved(Some(send))),
             Some(Marker { state: MarkerState::Aborted, .. }) => Ok(Outcome::Resolved(None)),
-            None => {
+            Some(Marker { state: MarkerState::Tried { .. }, .. }) | None => {
                 let expires_at = p.now().plus_ms(p.env.config.marker_retention_ms);
                 p.put(key, &Marker { state: MarkerState::Aborted, expires_at }, Guard::Checked);
                 Ok(Outcome::Resolved(None))

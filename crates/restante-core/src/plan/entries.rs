@@ -13,6 +13,8 @@ pub(super) struct Like {
     pub(super) body: Body,
     pub(super) signing: Sealed,
     pub(super) origin: StoreTime,
+    /// Attempts that failed before the backlog owned it.
+    pub(super) failure_count: u32,
 }
 
 /// The lanes of one order key that a plan takes places in.
@@ -82,7 +84,7 @@ pub(super) fn put_entry(
         body: like.body.clone(),
         signing: like.signing.clone(),
         origin: like.origin,
-        failure_count: 0,
+        failure_count: like.failure_count,
         vest_at: p.now(),
         lease: None,
         fence: Fence::default(),

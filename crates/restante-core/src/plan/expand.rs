@@ -139,7 +139,8 @@ impl Expand {
     }
 
     fn put_entries(&self, p: &mut Planner<'_>, key: &Key, intent: &Intent) -> Result<(), Stop> {
-        let like = Like { body: intent.body.clone(), signing: intent.signing.clone(), origin: intent.origin };
+        let (body, signing) = (intent.body.clone(), intent.signing.clone());
+        let like = Like { body, signing, origin: intent.origin, failure_count: intent.failure_count };
         let order_key = intent.place.as_ref().map(|place| place.order_key.clone());
         let mut lanes = Lanes::of(order_key.clone().unwrap_or_default());
         for (index, recipient) in (self.from..).zip(&self.recipients) {

@@ -13,6 +13,7 @@
 //! Scans prove nothing and happen outside the planner; what they suggest comes back here to be checked.
 
 mod accept;
+mod adopt;
 mod circuit;
 mod claim;
 mod entries;
@@ -37,6 +38,7 @@ mod wake;
 
 pub use accept::{Accept, INBOX_BYTES_MAX, NAME_BYTES_MAX, ResolveAccept, SIGNING_BYTES_MAX};
 pub(crate) use accept::{check_recipients, request_digest};
+pub use adopt::{Adopt, LegacyAnswer, LegacyGate};
 pub use circuit::{CountAttempt, Reach};
 pub use claim::{Claim, Claimed, Renew};
 pub use expand::{ClaimIntent, DropIntent, Expand, chunk_len};
@@ -195,6 +197,8 @@ pub enum Command {
     SetHold(SetHold),
     CountAttempt(CountAttempt),
     Expire(Expire),
+    LegacyGate(LegacyGate),
+    Adopt(Box<Adopt>),
 }
 
 /// What a command is about, for traces.
@@ -245,6 +249,8 @@ impl Command {
             Self::SetHold(_) => "set-hold",
             Self::CountAttempt(_) => "count-attempt",
             Self::Expire(_) => "expire",
+            Self::LegacyGate(_) => "legacy-gate",
+            Self::Adopt(_) => "adopt",
         }
     }
 
@@ -275,6 +281,8 @@ impl Command {
             Self::SetHold(command) => Subject::Destination(command.destination.clone()),
             Self::CountAttempt(command) => Subject::Entry(command.id),
             Self::Expire(command) => Subject::Entry(command.id),
+            Self::LegacyGate(command) => Subject::Send(command.send),
+            Self::Adopt(command) => Subject::Send(command.accept.send),
             Self::RepairQueue(_)
             | Self::Recount(_)
             | Self::Prune(_)
@@ -326,6 +334,8 @@ impl Command {
             Self::SetHold(command) => command.plan(&mut planner),
             Self::CountAttempt(command) => command.plan(&mut planner),
             Self::Expire(command) => command.plan(&mut planner),
+            Self::LegacyGate(command) => command.plan(&mut planner),
+            Self::Adopt(command) => command.plan(&mut planner),
         }?;
         planner.finish(outcome)
     }
@@ -352,6 +362,8 @@ pub enum Outcome {
     },
     /// What the gate says.
     Gate(GateAnswer),
+    /// What is to be done with a message of the old queue.
+    Legacy(LegacyAnswer),
     /// A delivery was settled.
     Settled(Settled),
     /// A record was put aside.

@@ -59,7 +59,7 @@ impl Publish {
         check_intake(p, &intake_key)?;
         publish_stage(p, stage_key)?;
         let body = Body::Staged { chunk_count: self.payload_chunk_count };
-        let like = Like { body, signing: self.signing.clone(), origin: p.now() };
+        let like = Like { body, signing: self.signing.clone(), origin: p.now(), failure_count: 0 };
         queue::admit(p, &marker_key, self.send, self.recipient_count, like, self.order_key.as_ref())?;
         put_marker(p, marker_key, self.send, self.digest, self.recipient_count);
         p.count(self.slot, Counters { intents: 1, pending_recipients: self.recipient_count.into(), ..Counters::default() });

@@ -28,7 +28,7 @@ pub(super) fn admit(
         }
         None => (None, true),
     };
-    let Like { body, signing, origin } = like;
+    let Like { body, signing, origin, failure_count } = like;
     let vest_at = p.now();
     let intent = Intent {
         cursor: 0,
@@ -42,6 +42,7 @@ pub(super) fn admit(
         fence: Fence::default(),
         place,
         active,
+        failure_count,
     };
     let under = Guard::Under(marker_key.clone());
     p.put(p.env.keys.intent(send), &intent, under.clone());

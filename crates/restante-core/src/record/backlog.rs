@@ -66,6 +66,12 @@ pub enum MarkerState {
     },
     /// Nobody will own a send under this key unless it is sent again.
     Aborted,
+    /// A message of an old queue that this key follows from was about to be tried there: no adoption of it as it was then, or
+    /// earlier, commits any more.
+    Tried {
+        /// How many attempts it had behind it.
+        failure_count: u32,
+    },
 }
 
 /// A large payload on its way in: unpublished means not accepted.

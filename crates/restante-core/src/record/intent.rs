@@ -7,7 +7,9 @@ use restante_kv::{StoreTime, Value};
 use serde::{Deserialize, Serialize};
 
 use super::backlog::{optional_store_time, store_time};
-use super::{Body, DropReason, FORMAT, LaneRef, Lease, Record, Unreadable, decode_body, encode_body, plain_record, split_format};
+use super::{
+    Body, DropReason, FORMAT, FORMAT_EXTENDED, LaneRef, Lease, Record, Unreadable, decode_extended, encode_extended, plain_record,
+};
 use crate::atoms::{Fence, Sealed, SendId};
 
 /// A send that is owned and not yet expanded into entries, or not to the end. Gone in the same commit as its last chunk.
@@ -37,6 +39,15 @@ pub struct Intent {
     pub place: Option<LaneRef>,
     /// Whether it may be expanded: always for an unkeyed one, as the head of its FIFO for a keyed one.
     pub active: bool,
+    /// Attempts that failed before the backlog owned it: of an adopted message that waits behind earlier sends of its order key.
+    #[serde(skip)]
+    pub failure_count: u32,
+}
+
+/// What format 1 did not have.
+#[derive(Default, Serialize, Deserialize)]
+struct Extension {
+    failure_count: u32,
 }
 
 impl Intent {
@@ -58,11 +69,13 @@ impl Intent {
 impl Record for Intent {
     fn encode(&self) -> Value {
         let [a, b, c, d] = self.remaining().to_be_bytes();
-        encode_body(&[FORMAT, a, b, c, d], self)
+        let extension = (self.failure_count > 0).then_some(Extension { failure_count: self.failure_count });
+        let format = if extension.is_some() { FORMAT_EXTENDED } else { FORMAT };
+        encode_extended(&[format, a, b, c, d], self, extension.as_ref())
     }
     fn decode(value: &Value) -> Result<Self, Unreadable> {
-        let [_, _, _, _, body @ ..] = split_format(value)? else { return Err(Unreadable::Corrupt) };
-        let intent: Self = decode_body(body)?;
+        let (intent, Extension { failure_count }) = decode_extended::<Self, Extension>(value, 4)?;
+        let intent = Self { failure_count, ..intent };
         let is_sound = intent.cursor <= intent.total && Self::remaining_of(value.as_bytes()) == Some(intent.remaining());
         if is_sound { Ok(intent) } else { Err(Unreadable::Corrupt) }
     }

@@ -350,7 +350,7 @@ impl<'e> Books<'e> {
             assert_eq!(made, (intent.cursor..after.cursor).collect::<Vec<_>>(), "{command} of {send}: entries and cursor");
         }
         let is_new = self.intents.keys().any(|send| !before.intents.contains_key(send));
-        assert!(!is_new || ["publish", "accept", "revive"].contains(&command), "{command} made an intent");
+        assert!(!is_new || ["publish", "accept", "adopt", "revive"].contains(&command), "{command} made an intent");
     }
 
     /// What a command may not do to single records, by comparing them with what they were `before`.
@@ -373,7 +373,7 @@ impl<'e> Books<'e> {
             assert_eq!(fixed(entry), fixed(after), "{command} changed what never changes of {id}");
         }
         let is_new = self.entries.keys().any(|id| !before.entries.contains_key(id));
-        assert!(!is_new || ["accept", "expand", "revive"].contains(&command), "{command} made an entry");
+        assert!(!is_new || ["accept", "adopt", "expand", "revive"].contains(&command), "{command} made an entry");
         self.assert_intents_follow(before, command);
         assert!(before.intake_epoch <= self.intake_epoch, "{command} lowered the epoch of intake");
         for (key, marker) in &before.markers {

@@ -75,14 +75,17 @@ fn intents() {
         fence: Fence::new(7),
         place: None,
         active: true,
+        failure_count: 0,
     };
     check(&intent, "010000012a02ac02010103036b6579e807e0a71200070001");
     let lease = Some(Lease { owner: OWNER, expires_at: at(2_000) });
     let place = Some(LaneRef { order_key: "t".into(), position: Position::new(5) });
     check(
-        &Intent { body: Body::Inline(Bytes::from(&b"hi"[..])), lease, place, active: false, ..intent },
+        &Intent { body: Body::Inline(Bytes::from(&b"hi"[..])), lease, place, active: false, ..intent.clone() },
         "010000012a02ac020100026869036b6579e807e0a71201cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdd00f070101740500",
     );
+    // An adopted message that waits behind earlier sends of its order key.
+    check(&Intent { failure_count: 7, ..intent }, "020000012a02ac02010103036b6579e807e0a7120007000107");
     let recipient = Recipient { inbox: "https://a/i".into(), destination: "https://a".into(), deadline: None };
     check(&RecipientChunk { first: 300, recipients: vec![recipient] }, "01ac02010b68747470733a2f2f612f690968747470733a2f2f6100");
     check(&IntentSlot { intent: SEND }, "01abababababababababababababababab");
@@ -159,6 +162,7 @@ fn records_of_intake_and_payload() {
     let state = MarkerState::Accepted { send: SEND, digest: 0x0102_0304_0506_0708, recipient_count: 2 };
     check(&Marker { state, expires_at: at(9) }, "0100abababababababababababababababab888e98a8c0e08081010209");
     check(&Marker { state: MarkerState::Aborted, expires_at: at(9) }, "010109");
+    check(&Marker { state: MarkerState::Tried { failure_count: 300 }, expires_at: at(9) }, "0102ac0209");
     check(&Stage { deadline: at(9) }, "0109");
     check(&PayloadChunk { bytes: Bytes::from(&b"hi"[..]) }, "01026869");
     check(&Member {}, "01");

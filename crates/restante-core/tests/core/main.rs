@@ -12,6 +12,7 @@ mod golden;
 mod holds;
 mod keyed_queue_regressions;
 mod lanes;
+mod legacy;
 mod pages;
 mod picks;
 mod pointers;

@@ -7,9 +7,10 @@ use restante_core::Command;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::{DueKey, Kind};
 use restante_core::plan::{
-    Accept, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep, Gate,
-    HoldNotice, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex, RepairLane, RepairQueue,
-    ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict, Wake, chunk_len,
+    Accept, Adopt, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep,
+    Gate, HoldNotice, LegacyGate, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex,
+    RepairLane, RepairQueue, ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict,
+    Wake, chunk_len,
 };
 use restante_core::record::{
     Block, Body, Circuit, Destination, DropReason, DueRow, Entry, Intent, LaneRef, RecipientChunk, Record, WaitReason,
@@ -185,7 +186,7 @@ impl<'b> Scene<'b> {
         match dice.below(60) {
             46..=58 => self.of_intent(dice, slot),
             59 => self.publish(dice),
-            0..=5 => self.accept(dice),
+            0..=5 => self.accept_or_adopt(dice),
             6..=9 => Command::Claim(Claim { id, owner: owner(200), slot }),
             10..=16 => {
                 let (entropy, verdict) = (dice.number(), self.verdict(dice));
@@ -306,14 +307,28 @@ impl<'b> Scene<'b> {
         (SendId::from_bytes([number; 16]), format!("key-{number}").into())
     }
 
-    fn accept(&self, dice: &mut Dice) -> Command {
+    /// An accept, an adoption, or the gate of what may be adopted, often under the key of another.
+    fn accept_or_adopt(&self, dice: &mut Dice) -> Command {
+        let accept = self.accept(dice);
+        match dice.below(10) {
+            0..=6 => Command::Accept(accept),
+            7 => {
+                let destination = accept.recipients[0].destination.clone();
+                let (send, idempotency_key) = (accept.send, accept.idempotency_key);
+                Command::LegacyGate(LegacyGate { send, idempotency_key, destination, failure_count: dice.below(4) as u32 })
+            }
+            _ => Command::Adopt(Box::new(Adopt { accept, failure_count: dice.below(4) as u32 })),
+        }
+    }
+
+    fn accept(&self, dice: &mut Dice) -> Accept {
         let (send, idempotency_key) = self.send(dice);
         let recipients: Vec<Recipient> =
             (0..1 + dice.below(4)).map(|n| recipient(&format!("h{}.example/{n}", dice.below(3)))).collect();
         let has_a_chunk = |send: &SendId| self.bed.model.get(&self.bed.env.keys.chunk(*send, 0)).is_some();
         let staged = dice.one(&self.staged).copied().filter(has_a_chunk).filter(|_| dice.chance(50));
         let body = if staged.is_some() { Body::Staged { chunk_count: 1 } } else { Body::Inline(Bytes::from(&b"body"[..])) };
-        Command::Accept(Accept {
+        Accept {
             send: staged.unwrap_or(send),
             idempotency_key,
             recipients,
@@ -322,7 +337,7 @@ impl<'b> Scene<'b> {
             payload_digest: 0,
             signing: Sealed::new(&b"sealed"[..]),
             slot: dice.number(),
-        })
+        }
     }
 
     fn verdict(&self, dice: &mut Dice) -> Verdict {

@@ -99,6 +99,7 @@ prop_compose! {
         (owner, fence) in (proptest::option::of(owner()), prop_oneof![any::<u64>(), Just(1)]),
         place in proptest::option::of(lane_ref()),
         active in any::<bool>(),
+        failure_count in prop_oneof![Just(0), any::<u32>()],
     ) -> Intent {
         Intent {
             cursor,
@@ -112,6 +113,7 @@ prop_compose! {
             fence: Fence::new(fence),
             place,
             active,
+            failure_count,
         }
     }
 }
@@ -150,7 +152,8 @@ fn marker_state() -> impl Strategy<Value = MarkerState> {
     let accepted = (any::<[u8; 16]>(), any::<u64>(), any::<u32>()).prop_map(|(send, digest, recipient_count)| {
         MarkerState::Accepted { send: SendId::from_bytes(send), digest, recipient_count }
     });
-    prop_oneof![accepted, Just(MarkerState::Aborted)]
+    let tried = any::<u32>().prop_map(|failure_count| MarkerState::Tried { failure_count });
+    prop_oneof![accepted, Just(MarkerState::Aborted), tried]
 }
 
 fn circuit() -> impl Strategy<Value = Circuit> {

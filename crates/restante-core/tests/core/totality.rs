@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::DueKey;
 use restante_core::plan::{
-    Accept, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep, Gate,
-    HoldNotice, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex, RepairLane, RepairQueue,
-    ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, StageRecipients, TidyPointer, Verdict, Wake,
+    Accept, Adopt, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep,
+    Gate, HoldNotice, LegacyGate, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex,
+    RepairLane, RepairQueue, ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, StageRecipients,
+    TidyPointer, Verdict, Wake,
 };
 use restante_core::record::{Block, Body, LaneRef, RecipientChunk, WaitReason};
 use restante_core::{Command, Config, Env, Stop, View};
@@ -34,7 +35,7 @@ fn body() -> impl Strategy<Value = Body> {
     prop_oneof![Just(Body::Inline(Bytes::from(&b"hi"[..]))), any::<u32>().prop_map(|chunk_count| Body::Staged { chunk_count })]
 }
 
-fn accept() -> impl Strategy<Value = Command> {
+fn accept() -> impl Strategy<Value = Accept> {
     (body(), proptest::option::of(".{0,4}"), vec(".{0,4}", 0..6), ".{0,4}", any::<u64>()).prop_map(
         |(body, order_key, names, idempotency_key, slot)| {
             let recipient = |(n, name): (usize, &String)| Recipient {
@@ -42,7 +43,7 @@ fn accept() -> impl Strategy<Value = Command> {
                 destination: name.as_str().into(),
                 deadline: None,
             };
-            Command::Accept(Accept {
+            Accept {
                 send: ID.send,
                 idempotency_key: idempotency_key.into(),
                 recipients: names.iter().enumerate().map(recipient).collect(),
@@ -51,9 +52,23 @@ fn accept() -> impl Strategy<Value = Command> {
                 payload_digest: 0,
                 signing: Sealed::default(),
                 slot,
-            })
+            }
         },
     )
+}
+
+/// An accept, an adoption, or the gate of what may be adopted.
+fn accept_command() -> impl Strategy<Value = Command> {
+    (accept(), any::<u32>(), 0..3_u8).prop_map(|(accept, failure_count, which)| match which {
+        0 => Command::Accept(accept),
+        1 => Command::Adopt(Box::new(Adopt { accept, failure_count })),
+        _ => Command::LegacyGate(LegacyGate {
+            send: accept.send,
+            idempotency_key: accept.idempotency_key,
+            destination: "https://a".into(),
+            failure_count,
+        }),
+    })
 }
 
 fn quarantine() -> impl Strategy<Value = Command> {
@@ -185,7 +200,7 @@ fn command() -> impl Strategy<Value = Command> {
         Command::Expire(Expire { id: ID, slot: 0 }),
     ]);
     prop_oneof![
-        4 => simple, 2 => accept(), 1 => quarantine(), 3 => settle(), 2 => index_commands(), 3 => intents(), 2 => expand(),
+        4 => simple, 2 => accept_command(), 1 => quarantine(), 3 => settle(), 2 => index_commands(), 3 => intents(), 2 => expand(),
         3 => of_destination(),
     ]
 }

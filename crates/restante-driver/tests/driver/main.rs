@@ -4,6 +4,7 @@ mod bed;
 mod building;
 mod fanout;
 mod holding;
+mod legacy;
 mod sending;
 mod stopping;
 mod telemetry;

@@ -29,8 +29,10 @@ impl Auditor {
         at: SimTime,
         now: StoreTime,
     ) {
+        self.on_legacy_commit(about, txn, at);
         self.on_intents(about, txn, before, store, at, now);
         self.on_destination_commit(origin, about, txn, at, now);
+        self.on_commit_when_drained(about, txn, at);
         for (write, before) in txn.writes.iter().zip(before) {
             let before = before.as_ref().map(|found| &found.value);
             match (self.env.keys.kind_of(&write.key), &write.mutation) {
@@ -38,6 +40,7 @@ impl Auditor {
                 (Some(Kind::Intake), Mutation::Put(value)) => {
                     if let Ok(intake) = Intake::decode(value) {
                         self.intake_open = intake.open;
+                        self.is_drained &= !intake.open;
                     }
                 }
                 (Some(Kind::Destination), mutation) => {

@@ -4,6 +4,7 @@ mod commits;
 mod destinations;
 mod fanout;
 mod ghost;
+mod legacy;
 mod posts;
 mod properties;
 
@@ -85,6 +86,14 @@ pub(crate) struct Auditor {
     /// Entries that somebody else put where an expansion goes.
     intruders: BTreeSet<EntryId>,
     intake_open: bool,
+    /// Messages of the old queue that are deliveries or fanouts, by id.
+    old: BTreeMap<Arc<str>, legacy::GhostOld>,
+    /// Which message is adopted as which send, if it is.
+    old_sends: BTreeMap<SendId, Arc<str>>,
+    /// What the latest look of each task at an old message saw.
+    old_seen: BTreeMap<(usize, Task), legacy::OldSeen>,
+    /// Somebody was told that the backlog is drained, and intake has been closed since.
+    is_drained: bool,
     /// When a pause was committed, and until when, a destination.
     paced: BTreeMap<Arc<str>, (StoreTime, StoreTime)>,
     /// What a recount said at the latest snapshot of each depth query.
@@ -142,6 +151,10 @@ impl Auditor {
             queues: BTreeMap::new(),
             intruders: BTreeSet::new(),
             intake_open: true,
+            old: BTreeMap::new(),
+            old_sends: BTreeMap::new(),
+            old_seen: BTreeMap::new(),
+            is_drained: false,
             paced: BTreeMap::new(),
             recounts: BTreeMap::new(),
             tolerance_ms,
@@ -304,6 +317,10 @@ impl Auditor {
                     self.check_bounds(store, StoreTime::from_ms(EPOCH_MS), at, now);
                 }
             }
+            ("legacy-gate", _) => {
+                let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                self.on_legacy_gate_read(origin, about, store, now);
+            }
             ("gate", restante_core::Subject::Entry(id)) => {
                 let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
                 self.on_gate_read(*id, about, store, now);
@@ -363,10 +380,10 @@ impl Auditor {
 
     pub(crate) fn on_depth(&mut self, task: Task, report: DepthReport, at: SimTime) {
         let Some(recount) = self.recounts.remove(&task) else { return };
-        self.compare_depth(report, recount, at);
         if report.is_drained() {
-            self.mark("drained-was-proved");
+            self.on_told_drained(&recount, at);
         }
+        self.compare_depth(report, recount, at);
     }
 
     fn compare_depth(&mut self, report: DepthReport, recount: DepthReport, at: SimTime) {

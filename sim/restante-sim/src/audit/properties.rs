@@ -132,6 +132,22 @@ pub const PROPERTIES: &[Property] = &[
         "released-is-resumed-step-by-step",
         "After a hold or an open circuit, a worker has one more delivery to the destination under way with every step.",
     ),
+    // The old queue.
+    Property::always(
+        "adopted-before-completed",
+        "An old message leaves the old queue only delivered, given up as its policy says, expanded, or owned by the backlog.",
+    ),
+    Property::always("adopted-at-most-once", "A message of the old queue is adopted at most once."),
+    Property::always("closed-intake-adopts-nothing", "No adoption commits while intake is closed."),
+    Property::always("late-adoption-is-refused", "No message is adopted that has left the old queue another way."),
+    Property::always("owned-is-not-attempted", "No old attempt is admitted for a message that the backlog owns."),
+    Property::always("old-hold-is-honoured", "No old attempt begins whose gate snapshot showed a hold of its destination."),
+    Property::always("old-attempts-count", "What is adopted has as many failed attempts behind it as it had in the old queue."),
+    Property::always("handed-over-is-queued", "A send that the caller was told the old queue owns was put into it before."),
+    Property::always(
+        "drained-is-drained",
+        "Drained is said only when neither entries nor intents are left, and stays true while intake stays closed.",
+    ),
     // Answers.
     Property::always("depth-is-the-recount", "Depth equals a recount of the records at the same snapshot."),
     Property::always(
@@ -201,5 +217,16 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("circuit-half-opened", "A circuit admitted a probe."),
     Property::sometimes("circuit-closed", "A circuit that was not closed closed."),
     Property::sometimes("dropped-circuit-held", "A delivery was given up because a circuit had kept it back for too long."),
+    Property::sometimes("old-message-attempted", "A message of the old queue was tried on the old path."),
+    Property::sometimes("old-message-adopted", "A message of the old queue was adopted."),
+    Property::sometimes("adopted-after-attempts", "A message of the old queue was adopted that had been tried before."),
+    Property::sometimes("adoption-found-its-marker", "A message that was received again was found to be owned already."),
+    Property::sometimes("adoption-stayed-unknown", "A listener did not learn whether its adoption happened."),
+    Property::sometimes("closed-intake-refused-adoption", "A message was not adopted because intake was closed."),
+    Property::sometimes("held-stays-in-the-old-queue", "A message whose destination is held stayed in the old queue."),
+    Property::sometimes("old-fanout-expanded", "A fanout of the old queue was expanded there."),
+    Property::sometimes("old-message-came-again", "A message of the old queue was received by another while it was worked on."),
+    Property::sometimes("send-was-handed-over", "A send that a closed intake refused went to the old queue."),
+    Property::sometimes("hand-over-stayed-unknown", "A caller was told that the outcome of its hand-over is unknown."),
     Property::sometimes("dropped-for-age", "A delivery was given up because it was too old for another attempt."),
 ];

@@ -1,11 +1,13 @@
 //! The fault families by name, and which of them a scenario asks for.
 
-use crate::scenario::{ClockFaults, Faults, NetworkFaults, ProcessFaults, ReceiverFaults, SignalFaults, StoreFaults};
+use crate::scenario::{
+    ClockFaults, Faults, LegacyFaults, NetworkFaults, ProcessFaults, ReceiverFaults, SignalFaults, StoreFaults,
+};
 
 /// Every fault family, with whether `faults` asks for it. The tables are taken apart whole, so that a family cannot be
 /// forgotten here.
 pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
-    let Faults { store, network, receiver, process, signals, clocks } = faults;
+    let Faults { store, network, receiver, process, signals, clocks, legacy } = faults;
     let StoreFaults {
         unavailable,
         conflict,
@@ -53,6 +55,14 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         upgrade_within: _,
     } = process;
     let SignalFaults { lost: signal_lost, duplicated: signal_duplicated, late: signal_late } = signals;
+    let LegacyFaults {
+        unavailable: legacy_unavailable,
+        ambiguous_done,
+        ambiguous_lost: legacy_ambiguous_lost,
+        redelivered,
+        crash_before_complete,
+        crash_after_complete,
+    } = legacy;
     let ClockFaults { skew, drift, steps_count, step: _ } = clocks;
     vec![
         ("store.unavailable", unavailable.0 > 0),
@@ -101,5 +111,11 @@ pub fn families(faults: &Faults) -> Vec<(&'static str, bool)> {
         ("clocks.skew", skew.0 > 0),
         ("clocks.drift", drift.0 > 0),
         ("clocks.step", *steps_count > 0),
+        ("legacy.unavailable", legacy_unavailable.0 > 0),
+        ("legacy.ambiguous-done", ambiguous_done.0 > 0),
+        ("legacy.ambiguous-lost", legacy_ambiguous_lost.0 > 0),
+        ("legacy.redelivered", redelivered.0 > 0),
+        ("legacy.crash-before-complete", crash_before_complete.0 > 0),
+        ("legacy.crash-after-complete", crash_after_complete.0 > 0),
     ]
 }

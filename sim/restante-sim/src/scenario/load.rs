@@ -72,9 +72,17 @@ builtin![
     "fairness/released",
     "fairness/reclaimed",
     "upgrade/rolling",
+    "legacy/closed-with-legacy-queue",
+    "legacy/drain",
+    "legacy/adopt-on-hold",
+    "legacy/adopt-crashes",
+    "legacy/received-again",
+    "legacy/closed-refuses-adoption",
+    "legacy/drained",
     "swarm/everything-at-once",
     "swarm/quiet-hours",
     "swarm/many-recipients",
+    "swarm/two-queues",
     "negative/stale-settle",
     "negative/ambiguous-guessed",
     "negative/silent-drop",
@@ -222,12 +230,23 @@ pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         }
         _ => {}
     }
+    let (legacy, legacy_faults) = (&scenario.legacy, &scenario.faults.legacy);
+    if legacy.mode.is_none() && (legacy.messages_count > 0 || *legacy_faults != Default::default()) {
+        return inconsistent("there is no old queue: give legacy.mode".into());
+    }
+    if legacy.mode.is_some() && (legacy.listeners == 0 || legacy.listeners > 20 || legacy.messages_count > 9_999) {
+        return inconsistent("give 1 to 20 legacy.listeners and at most 9999 legacy.messages_count".into());
+    }
+    if legacy.mode.is_some() && legacy.visible.0 <= scenario.config.request_timeout.0 + scenario.config.lease_margin.0 {
+        return inconsistent("legacy.visible must exceed config.request_timeout + config.lease_margin".into());
+    }
     for (site, sum) in crate::world::fault_sums(&scenario.faults) {
         if sum > 1_000_000 {
             return inconsistent(format!("the faults of {site} add up to more than 100%"));
         }
     }
-    if scenario.faults.process.can_crash() && scenario.faults.process.crashes_max == 0 {
+    let can_crash = legacy_faults.crash_before_complete.0 + legacy_faults.crash_after_complete.0 > 0;
+    if (can_crash || scenario.faults.process.can_crash()) && scenario.faults.process.crashes_max == 0 {
         return inconsistent("crashes are asked for and faults.process.crashes_max is 0".into());
     }
     if let Err(error) = scenario.config.to_config().validate(&Limits { has_clock: scenario.world.store_clock, ..Limits::FLOOR }) {

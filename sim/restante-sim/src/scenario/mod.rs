@@ -7,6 +7,7 @@ pub use load::{ScenarioError, builtin_names, general_names, load, parse, suite_n
 pub use units::{Ms, Share, Size, Span};
 
 use restante_core::Config;
+use restante_core::machine::LegacyMode;
 use serde::Deserialize;
 
 /// A scenario, as its file says it.
@@ -32,6 +33,9 @@ pub struct Scenario {
     /// How long things take.
     #[serde(default)]
     pub latency: Latency,
+    /// The old queue beside the backlog, if there is one.
+    #[serde(default)]
+    pub legacy: Legacy,
     /// What goes wrong until the world heals.
     #[serde(default)]
     pub faults: Faults,
@@ -306,6 +310,46 @@ impl ConfigTable {
     }
 }
 
+/// An old queue beside the backlog.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Legacy {
+    /// What becomes of its messages; without it, there is no old queue.
+    pub mode: Option<LegacyMode>,
+    /// Processes that work it off.
+    pub listeners: u32,
+    /// Messages that the old server puts into it before the world heals.
+    pub messages_count: u32,
+    /// Share of them that go to two inboxes.
+    pub fanout: Share,
+    /// Share of those that have an order key.
+    pub keyed: Share,
+    /// Share of the others that are none of ours.
+    pub others: Share,
+    /// How long a received message is kept from other listeners.
+    pub visible: Ms,
+    /// How long a listener waits when there is nothing.
+    pub poll: Ms,
+    /// How many messages a listener has under way at most.
+    pub concurrency: usize,
+}
+
+impl Default for Legacy {
+    fn default() -> Self {
+        Self {
+            mode: None,
+            listeners: 2,
+            messages_count: 0,
+            fanout: Share(0),
+            keyed: Share(0),
+            others: Share(0),
+            visible: Ms(6_000),
+            poll: Ms(500),
+            concurrency: 3,
+        }
+    }
+}
+
 /// How long things take.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -335,6 +379,7 @@ pub struct Faults {
     pub process: ProcessFaults,
     pub signals: SignalFaults,
     pub clocks: ClockFaults,
+    pub legacy: LegacyFaults,
 }
 
 /// Faults of the store.
@@ -502,6 +547,24 @@ pub struct ClockFaults {
     pub steps_count: u32,
     /// Size of a step.
     pub step: Option<Span>,
+}
+
+/// Faults of the old queue, and of who works it off.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LegacyFaults {
+    /// An operation is refused; nothing happens.
+    pub unavailable: Share,
+    /// An operation happens and its answer says "unknown".
+    pub ambiguous_done: Share,
+    /// An operation does not happen and its answer says "unknown".
+    pub ambiguous_lost: Share,
+    /// A message may be received by others while it is worked on.
+    pub redelivered: Share,
+    /// Chance of a crash before a message is completed.
+    pub crash_before_complete: Share,
+    /// Chance of a crash after a message was completed, before its answer is used.
+    pub crash_after_complete: Share,
 }
 
 /// What a set of runs of this scenario must have seen.

@@ -14,12 +14,13 @@ const fn setting<T>(section: &'static str, key: &'static str, of: fn(&Scenario) 
 }
 
 /// How much is asked of the backlog and of the world, with the least that makes sense.
-pub(super) const LOAD: [(Setting<u64>, u64); 5] = [
+pub(super) const LOAD: [(Setting<u64>, u64); 6] = [
     (setting("workload", "sends_count", |scenario| scenario.workload.sends_count.into()), 1),
     (setting("workload", "producers", |scenario| scenario.workload.producers.into()), 1),
     (setting("workload", "depths_count", |scenario| scenario.workload.depths_count.into()), 0),
     (setting("workload", "wakes_count", |scenario| scenario.workload.wakes_count.into()), 0),
     (setting("workload", "holds_count", |scenario| scenario.workload.holds_count.into()), 0),
+    (setting("legacy", "messages_count", |scenario| scenario.legacy.messages_count.into()), 0),
 ];
 
 /// How often something goes wrong, with the least that differs from never.
@@ -73,12 +74,15 @@ pub(super) const SPANS: [(Setting<Option<Span>>, &str); 9] = [
 pub(super) const LENGTHS_MAX: usize = 4;
 
 /// Shares of the workload: none or all is simpler than some.
-pub(super) const SHARES: [Setting<Share>; 5] = [
+pub(super) const SHARES: [Setting<Share>; 8] = [
     setting("workload", "misused", |scenario| scenario.workload.misused),
     setting("workload", "repeated", |scenario| scenario.workload.repeated),
     setting("workload", "large", |scenario| scenario.workload.large),
     setting("workload", "keyed", |scenario| scenario.workload.keyed),
     setting("workload", "fanout", |scenario| scenario.workload.fanout),
+    setting("legacy", "fanout", |scenario| scenario.legacy.fanout),
+    setting("legacy", "keyed", |scenario| scenario.legacy.keyed),
+    setting("legacy", "others", |scenario| scenario.legacy.others),
 ];
 
 /// Settings that only say how something else happens, or that ask for an act of an operator: with it gone, they may go.

@@ -20,8 +20,30 @@ pub(crate) struct SendKey {
 
 impl fmt::Display for SendKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", char::from(b'A' + self.producer), self.number)
+        if self.producer != OLD {
+            return write!(f, "{}{}", char::from(b'A' + self.producer), self.number);
+        }
+        let (whole, child) = (self.number / CHILDREN, self.number % CHILDREN);
+        write!(f, "old-{}{}", char::from(b'A' + (whole / OF_ONE) as u8), whole % OF_ONE)?;
+        if child > 0 { write!(f, ".{}", child - 1) } else { Ok(()) }
     }
+}
+
+/// The producer that adopted messages of the old queue go by.
+const OLD: u8 = 25;
+/// More than a fanout of the old queue has deliveries.
+const CHILDREN: u32 = 256;
+/// More than anybody puts into the old queue, or hands over.
+const OF_ONE: u32 = 10_000;
+
+/// The send that a message of the old queue becomes when it is adopted. Its id is that of a send, or that and the number of a
+/// recipient: `Z3`, `A7/1`.
+pub(crate) fn old_key(id: &str) -> SendKey {
+    let (whole, child) = id.split_once('/').unwrap_or((id, ""));
+    let letter = whole.bytes().next().unwrap_or(b'Z').wrapping_sub(b'A').min(25);
+    let number: u32 = whole.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    let child = child.parse::<u32>().map_or(0, |child| child + 1);
+    SendKey { producer: OLD, number: (u32::from(letter) * OF_ONE + number) * CHILDREN + child }
 }
 
 /// The id of attempt `attempt` to hand over the send.

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use restante_core::Command;
 use restante_core::atoms::{Bytes, EntryId, Fence};
-use restante_core::machine::{About, Post, Reply, TaskId};
+use restante_core::machine::{About, LegacyReply, Post, Reply, TaskId, WorkId};
 use restante_kv::{Key, KeyRange, Txn};
+use restante_legacy::{Draft, Receipt};
+
+use super::legacy::InHand;
 
 /// A task of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -18,6 +21,8 @@ pub(crate) enum Task {
     Operate(u32),
     /// What a caller from outside asked, by number.
     Caller(u64),
+    /// A message of the old queue, or its listener itself.
+    Legacy(WorkId),
 }
 
 /// Where a reply goes: a task of one life of a node. Replies to an earlier life are lost with it.
@@ -43,6 +48,15 @@ pub(crate) enum StoreOp {
     Commit(Txn),
 }
 
+/// An operation of the old queue.
+#[derive(Clone, Debug)]
+pub(crate) enum OldOp {
+    Receive { visible_ms: u64 },
+    Complete(InHand),
+    PutBack { in_hand: InHand, delay_ms: u64, body: Bytes },
+    Enqueue { drafts: Vec<Draft>, expands: Option<Arc<str>> },
+}
+
 /// Something in flight.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
@@ -66,6 +80,14 @@ pub(crate) enum Event {
     Produce { node: usize, number: u32, attempt: u16 },
     /// An operator does something.
     Operate { number: u32, what: Operation },
+    /// The old server puts a message into its queue.
+    OldMessage { number: u32 },
+    /// An operation reaches the old queue; its answer takes `back_ms` more.
+    OldQueue { origin: Origin, act: Act, op: OldOp, fate: &'static str, back_ms: u64 },
+    /// An answer of the old side reaches a node, with the message that was received.
+    OldReply { origin: Origin, act: Act, reply: LegacyReply, in_hand: Option<InHand> },
+    /// A message that is worked on may be received by others.
+    OldExposed { receipt: Receipt },
     /// Something happens to the world.
     Incident(Incident),
     /// Faults end.

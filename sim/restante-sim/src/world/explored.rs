@@ -125,6 +125,10 @@ impl<'s> World<'s> {
             | Event::Start { .. }
             | Event::Cron { .. }
             | Event::Operate { .. }
+            | Event::OldMessage { .. }
+            | Event::OldQueue { .. }
+            | Event::OldReply { .. }
+            | Event::OldExposed { .. }
             | Event::Incident(_)
             | Event::Heal
             | Event::Check => false,

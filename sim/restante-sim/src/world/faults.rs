@@ -29,7 +29,8 @@ impl FaultSite {
 pub(crate) fn fault_sums(faults: &Faults) -> Vec<(&'static str, u64)> {
     let sites = FaultSites::new(faults);
     let sum = |site: &FaultSite| site.alternatives[1..].iter().map(|fault| u64::from(fault.weight)).sum();
-    [&sites.read, &sites.scan, &sites.commit, &sites.post, &sites.answer, &sites.signal].map(|site| (site.site, sum(site))).into()
+    let FaultSites { read, scan, commit, post, answer, signal, old_queue, .. } = &sites;
+    [read, scan, commit, post, answer, signal, old_queue].map(|site| (site.site, sum(site))).into()
 }
 
 /// The faults that are possible at a site, by family.
@@ -56,11 +57,15 @@ pub(crate) struct FaultSites {
     pub(crate) crash_after_wake: FaultSite,
     pub(crate) pause_before_post: FaultSite,
     pub(crate) pause: FaultSite,
+    pub(crate) old_queue: FaultSite,
+    pub(crate) old_redelivered: FaultSite,
+    pub(crate) crash_before_complete: FaultSite,
+    pub(crate) crash_after_complete: FaultSite,
 }
 
 impl FaultSites {
     pub(crate) fn new(faults: &Faults) -> Self {
-        let Faults { store, network, receiver, process, signals, clocks: _ } = faults;
+        let Faults { store, network, receiver, process, signals, clocks: _, legacy } = faults;
         Self {
             read: FaultSite::new("kv.read", &[("store.unavailable", store.unavailable), ("store.slow", store.slow)]),
             scan: FaultSite::new(
@@ -118,6 +123,23 @@ impl FaultSites {
             crash_after_wake: FaultSite::new("crash.after-wake", &[("process.crash-after-wake", process.crash_after_wake)]),
             pause_before_post: FaultSite::new("pause.before-post", &[("process.pause-before-post", process.pause_before_post)]),
             pause: FaultSite::new("pause.answer", &[("process.pause", process.pause)]),
+            old_queue: FaultSite::new(
+                "old.queue",
+                &[
+                    ("legacy.unavailable", legacy.unavailable),
+                    ("legacy.ambiguous-done", legacy.ambiguous_done),
+                    ("legacy.ambiguous-lost", legacy.ambiguous_lost),
+                ],
+            ),
+            old_redelivered: FaultSite::new("old.receive", &[("legacy.redelivered", legacy.redelivered)]),
+            crash_before_complete: FaultSite::new(
+                "crash.before-complete",
+                &[("legacy.crash-before-complete", legacy.crash_before_complete)],
+            ),
+            crash_after_complete: FaultSite::new(
+                "crash.after-complete",
+                &[("legacy.crash-after-complete", legacy.crash_after_complete)],
+            ),
         }
     }
 

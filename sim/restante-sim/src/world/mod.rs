@@ -12,6 +12,7 @@ mod event;
 mod explored;
 mod faults;
 mod incidents;
+mod legacy;
 mod network;
 mod node;
 mod nodes;
@@ -111,6 +112,7 @@ pub struct World<'s> {
     store: Model,
     nodes: Vec<Node>,
     sends: BTreeMap<alias::SendKey, SendState>,
+    old: legacy::OldQueue,
     auditor: Auditor,
     trace: Trace,
     digest: Digest,
@@ -192,6 +194,10 @@ impl<'s> World<'s> {
             Event::Produce { node, number, attempt } => self.on_produce(node, number, attempt),
             Event::Operate { number, what } => self.on_operate(number, what),
             Event::Incident(incident) => self.on_incident(incident),
+            Event::OldMessage { number } => self.on_old_message(number),
+            Event::OldQueue { origin, act, op, fate, back_ms } => self.on_old_queue(origin, act, op, fate, back_ms),
+            Event::OldReply { origin, act, reply, in_hand } => self.on_old_reply(origin, act, reply, in_hand),
+            Event::OldExposed { receipt } => self.on_old_exposed(&receipt),
             Event::Heal => self.on_heal(),
             Event::Check => self.on_check(),
         }

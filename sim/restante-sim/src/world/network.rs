@@ -117,14 +117,7 @@ impl World<'_> {
             self.faults.delivered(fate);
         }
         let bits = if fate == "ok" { 0 } else { self.decider.draw("receiver.code", format_args!("{alias} f{}", fence.get())) };
-        let pick = |codes: [u16; 2]| codes[(bits & 1) as usize];
-        let (code, retry_after_ms) = match fate {
-            "receiver.server-error" => (pick([500, 502]), None),
-            "receiver.rate-limited" => (pick([429, 503]), Some(500 + (bits >> 8) % 4_000)),
-            "receiver.gone" => (pick([404, 410]), None),
-            "receiver.refused" => (pick([401, 301]), None),
-            _ => (202, None),
-        };
+        let (code, retry_after_ms) = code_of(fate, bits);
         let name = format!("host-{destination}");
         self.row(&name, "arrive", format_args!("{alias}"), format_args!("f{} -> {code}{second}", fence.get()));
         self.auditor.on_arrive(entry, fence, payload, code, self.timeline.now());
@@ -134,7 +127,7 @@ impl World<'_> {
     }
 
     /// What is wrong with a host now, if anything is.
-    fn ailment(&self, destination: u32) -> Option<&'static str> {
+    pub(super) fn ailment(&self, destination: u32) -> Option<&'static str> {
         let faults = &self.scenario.faults.receiver;
         let (dead, flapping, slow) = (faults.dead_hosts_count, faults.flapping_hosts_count, faults.slow_hosts_count);
         match destination {
@@ -148,4 +141,22 @@ impl World<'_> {
             _ => None,
         }
     }
+}
+
+/// The status code and Retry-After with which a destination that `fate` befell answers; 64 bits choose between two codes.
+fn code_of(fate: &str, bits: u64) -> (u16, Option<u64>) {
+    let pick = |codes: [u16; 2]| codes[(bits & 1) as usize];
+    match fate {
+        "receiver.server-error" => (pick([500, 502]), None),
+        "receiver.rate-limited" => (pick([429, 503]), Some(500 + (bits >> 8) % 4_000)),
+        "receiver.gone" => (pick([404, 410]), None),
+        "receiver.refused" => (pick([401, 301]), None),
+        _ => (202, None),
+    }
+}
+
+/// The answer of a destination that `fate` befell.
+pub(super) fn status_of(fate: &str, bits: u64) -> PostResult {
+    let (code, retry_after_ms) = code_of(fate, bits);
+    PostResult::Status { code, retry_after_ms }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use restante_core::machine::{LocalTime, Sending, Transact, Worker};
+use restante_core::machine::{Listener, LocalTime, Sending, Transact, WorkId, Worker};
 use restante_engine::{EventId, SimTime};
 use restante_kv::StoreTime;
 
 use super::event::Task;
+use super::legacy::{HandingOver, InHand};
 
 /// Store time at the beginning of every run: an instant of 2023, so that no arithmetic hides behind zero.
 pub(crate) const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -20,6 +21,8 @@ pub(crate) enum Role {
     Cron,
     /// Sends; the number is the producer's.
     Producer(u8),
+    /// Works the old queue off.
+    Listener,
     /// Asks, opens, closes, wakes.
     Operator,
 }
@@ -73,6 +76,11 @@ pub(crate) struct Node {
     pub(crate) paid: BTreeMap<Task, (u64, super::event::Act)>,
     /// Reads to be made once more before their reply is used ([`Perturbation::ExtraRead`](super::Perturbation::ExtraRead)).
     pub(crate) read_again: BTreeMap<Task, Vec<restante_kv::Key>>,
+    pub(crate) listener: Option<Listener>,
+    /// What the listener has received.
+    pub(crate) in_hand: BTreeMap<WorkId, InHand>,
+    /// A producer's sends on their way into the old queue.
+    pub(crate) handing_over: BTreeMap<u32, HandingOver>,
 }
 
 impl Node {
@@ -92,6 +100,9 @@ impl Node {
             wakeable: BTreeMap::new(),
             paid: BTreeMap::new(),
             read_again: BTreeMap::new(),
+            listener: None,
+            in_hand: BTreeMap::new(),
+            handing_over: BTreeMap::new(),
         }
     }
 
@@ -105,6 +116,9 @@ impl Node {
         self.wakeable.clear();
         self.paid.clear();
         self.read_again.clear();
+        self.listener = None;
+        self.in_hand.clear();
+        self.handing_over.clear();
         self.stands_still_until = SimTime::ZERO;
     }
 }

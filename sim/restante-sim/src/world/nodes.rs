@@ -39,7 +39,7 @@ impl World<'_> {
     }
 
     /// Names an action: command, alias, token and try. What has no token is told apart by who does it and when, coarsely.
-    fn act(&mut self, origin: Origin, about: About) -> Act {
+    pub(super) fn act(&mut self, origin: Origin, about: About) -> Act {
         let About { what, ref subject, fence, tries } = about;
         let alias = SubjectAlias(subject);
         let label: Arc<str> = if fence.get() > 0 {
@@ -209,6 +209,7 @@ impl World<'_> {
                 self.push_in(1, node as u64, Event::Cron { node, life });
             }
             Role::Producer(producer) => self.resume_producer(node, producer),
+            Role::Listener => self.start_listener(node),
             Role::Operator => {}
         }
     }
@@ -317,6 +318,7 @@ impl World<'_> {
                 let step = transact.step(&self.env, reply, local);
                 self.follow_command(origin.node, number, step);
             }
+            Task::Legacy(work) => self.deliver_to_listener(origin.node, work, reply),
             Task::Caller(number) => {
                 if let Some(answer) = self.answers.get_mut(&number) {
                     *answer = Some(reply);
@@ -368,7 +370,7 @@ impl World<'_> {
                 let tie = self.decider.tie(format_args!("{name}#{life}"));
                 self.push_in(after_ms, tie, Event::Cron { node, life });
             }
-            Role::Worker | Role::Producer(_) | Role::Operator => {
+            Role::Worker | Role::Producer(_) | Role::Listener | Role::Operator => {
                 self.row(&name, "stopped", format_args!(""), format_args!("processed {processed}"));
                 self.faults.delivered("process.graceful-restart");
                 self.auditor.mark("worker-stopped-gracefully");

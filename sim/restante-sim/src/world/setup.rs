@@ -47,6 +47,7 @@ impl<'s> World<'s> {
             store: Model::new(Limits { has_clock: scenario.world.store_clock, ..Limits::FLOOR }),
             nodes: Vec::new(),
             sends: BTreeMap::new(),
+            old: super::legacy::OldQueue::default(),
             trace,
             digest: Digest::new(),
             faults: FaultCounts::new(),
@@ -75,7 +76,10 @@ impl<'s> World<'s> {
         let workers = (1..=world.workers).map(|n| (format!("worker-{n}"), Role::Worker));
         let crons = (1..=world.cron_callers).map(|n| (format!("cron-{n}"), Role::Cron));
         let producers = (0..load.producers as u8).map(|n| (format!("producer-{}", char::from(b'A' + n)), Role::Producer(n)));
-        let roles: Vec<_> = workers.chain(crons).chain(producers).chain([("operator".to_owned(), Role::Operator)]).collect();
+        let listeners = if self.scenario.legacy.mode.is_some() { self.scenario.legacy.listeners } else { 0 };
+        let listeners = (1..=listeners).map(|n| (format!("listener-{n}"), Role::Listener));
+        let operator = [("operator".to_owned(), Role::Operator)];
+        let roles: Vec<_> = workers.chain(crons).chain(producers).chain(listeners).chain(operator).collect();
         for (name, role) in roles {
             let clock = self.clock_of(&name);
             self.nodes.push(Node::new(name, role, clock));
@@ -127,6 +131,9 @@ impl<'s> World<'s> {
             self.push_hold(number, heal_at);
         }
         self.push_incidents(heal_at);
+        if self.scenario.legacy.mode.is_some() {
+            self.begin_legacy();
+        }
         self.push_in(heal_at.0, u64::MAX, Event::Heal);
     }
 
@@ -205,7 +212,7 @@ impl<'s> World<'s> {
     }
 
     /// Puts something on the timeline at a decided instant of the faulty part of the run.
-    fn push_within(&mut self, site: &'static str, number: u32, end: Ms, event: impl FnOnce(u32) -> Event) {
+    pub(super) fn push_within(&mut self, site: &'static str, number: u32, end: Ms, event: impl FnOnce(u32) -> Event) {
         let at = self.span(site, format_args!("{site} {number}"), Span { min: Ms(1), max: Ms(end.0.saturating_sub(1).max(1)) });
         let tie = self.decider.tie(format_args!("{site} {number}"));
         self.push_in(at, tie, event(number));

@@ -22,15 +22,17 @@ pub(crate) enum SendState {
     Pending { attempt: u16 },
     /// The backlog said that it owns it.
     Owned,
+    /// The old queue owns it.
+    HandedOver,
     /// Given up: intake was closed.
     Refused,
 }
 
 impl World<'_> {
-    fn send_key(&self, node: usize, number: u32) -> Option<SendKey> {
+    pub(super) fn send_key(&self, node: usize, number: u32) -> Option<SendKey> {
         match self.nodes[node].role {
             Role::Producer(producer) => Some(SendKey { producer, number }),
-            Role::Worker | Role::Cron | Role::Operator => None,
+            Role::Worker | Role::Cron | Role::Listener | Role::Operator => None,
         }
     }
 
@@ -44,7 +46,7 @@ impl World<'_> {
             .filter_map(|(key, state)| match state {
                 // The attempt under way died with the process; whether it was accepted is what the next one finds out.
                 SendState::Pending { attempt } => Some((key.number, attempt + 1)),
-                SendState::Owned | SendState::Refused => None,
+                SendState::Owned | SendState::HandedOver | SendState::Refused => None,
             })
             .collect();
         for (number, attempt) in pending {
@@ -75,10 +77,11 @@ impl World<'_> {
                 self.sends.insert(key, SendState::Refused);
             }
         }
-        if self.sends.get(&key) == Some(&SendState::Refused) {
+        if matches!(self.sends.get(&key), Some(SendState::Refused | SendState::HandedOver)) {
             return;
         }
-        if !self.nodes[node].up || self.nodes[node].sends.contains_key(&number) {
+        let is_under_way = self.nodes[node].sends.contains_key(&number) || self.nodes[node].handing_over.contains_key(&number);
+        if !self.nodes[node].up || is_under_way {
             return;
         }
         match self.sends.get_mut(&key) {
@@ -103,7 +106,7 @@ impl World<'_> {
     }
 
     /// The request of a send: the same every time, except its id. `misused` is another request under the same key.
-    fn request(&mut self, key: SendKey, attempt: u16, misused: bool) -> SendRequest {
+    pub(super) fn request(&mut self, key: SendKey, attempt: u16, misused: bool) -> SendRequest {
         let load = &self.scenario.workload;
         let most = load.recipients_max;
         let is_fanout = self.chance("load.fanout", format_args!("{key}"), load.fanout);
@@ -196,6 +199,9 @@ impl World<'_> {
             Err(SendError::NotAccepted(failure)) => {
                 self.row(&name, "sent-not", format_args!("{}", alias::SendAlias(id)), format_args!("{failure}"));
                 self.auditor.on_told_not_owned(key, id, &failure, at);
+                if self.hand_over_to_legacy(node, key, attempt, &SendError::NotAccepted(failure.clone())) {
+                    return;
+                }
                 self.on_refused(node, key, attempt, &failure);
             }
         }
@@ -329,7 +335,8 @@ impl World<'_> {
             && self.sends.values().all(|state| !matches!(state, SendState::Pending { .. }))
             && self.nodes.iter().all(|node| node.sends.is_empty());
         let left = self.auditor.first_left(&self.store, true).or_else(|| self.first_to_revive());
-        if all_sent && left.is_none() {
+        let left = left.or_else(|| Some(("old-message", self.old.model.ids().next()?.to_string())));
+        if all_sent && left.is_none() && self.old_is_done() {
             self.ending = true;
             self.begin_command(self.operator(), Command::Depth(Depth {}));
             return;
