@@ -6,7 +6,7 @@ use restante_core::Subject;
 use restante_core::atoms::{Bytes, EntryId};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
-use restante_core::record::{Body, Destination, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
+use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
 
@@ -58,7 +58,7 @@ impl Auditor {
                 (Some(Kind::Entry), mutation) => {
                     let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
                     match (before, mutation) {
-                        (None, Mutation::Put(value)) => self.on_entry_created(id, about, value, at),
+                        (None, Mutation::Put(value)) => self.on_entry_created(id, about, value, store, at),
                         (Some(_), Mutation::Put(_)) if self.makes_again(about, id) => self.on_made_again(id, at),
                         (Some(before), Mutation::Put(value)) => {
                             self.on_entry_changed(id, about, before, value, at, now);
@@ -133,16 +133,26 @@ impl Auditor {
         }
     }
 
-    /// An operator brought back what lay aside, in front of its lane.
-    fn on_entry_revived(&mut self, id: EntryId, value: &Value, at: SimTime) {
+    /// An operator brought back what lay aside: to the place in its lane that it had, or in front of a lane that has passed it.
+    fn on_entry_revived(&mut self, id: EntryId, value: &Value, store: &Model, at: SimTime) {
         let Some(ghost) = self.entries.get_mut(&id) else { return };
         ghost.end = None;
         ghost.changed_at = at;
-        let is_kept = read_entry(value).is_ok_and(|entry| entry.origin == ghost.origin);
+        let revived = read_entry(value);
+        let is_kept = revived.as_ref().is_ok_and(|entry| entry.origin == ghost.origin);
         if let Some(lane) = ghost.lane.clone() {
+            let keys = &self.env.keys;
+            let position = |entry: &Entry| entry.lane.as_ref().map(|lane| lane.position);
+            let own = revived.ok().as_ref().and_then(position);
+            let is_behind = |other: &EntryId| {
+                let stored = store.get(&keys.entry(*other)).and_then(|found| read_entry(&found.value).ok());
+                // What is not expanded yet has no place yet, and gets one behind everything that has.
+                stored.is_none_or(|entry| position(&entry) > own)
+            };
             let queue = self.lanes.entry(lane).or_default();
             queue.retain(|waiting| *waiting != id);
-            queue.push_front(id);
+            let place = queue.iter().position(is_behind).unwrap_or(queue.len());
+            queue.insert(place, id);
         }
         self.mark("revived");
         if !is_kept {
@@ -156,9 +166,9 @@ impl Auditor {
         recipients.get(id.index as usize)?.deadline
     }
 
-    fn on_entry_created(&mut self, id: EntryId, about: &About, value: &Value, at: SimTime) {
+    fn on_entry_created(&mut self, id: EntryId, about: &About, value: &Value, store: &Model, at: SimTime) {
         if about.what == "revive" && self.entries.get(&id).is_some_and(|ghost| ghost.end == Some(End::Quarantined)) {
-            self.on_entry_revived(id, value, at);
+            self.on_entry_revived(id, value, store, at);
             return;
         }
         if self.entries.contains_key(&id) {

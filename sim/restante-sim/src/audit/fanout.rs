@@ -67,7 +67,7 @@ impl Auditor {
         let Ok(intent) = Intent::decode(value) else { return };
         let Some((recipients, order_key)) = self.requests.get(&send).cloned() else { return };
         if about.what == "revive" && self.intents.get(&send).is_some_and(|ghost| ghost.end == Some(End::Quarantined)) {
-            self.on_intent_revived(send, &intent, at);
+            self.on_intent_revived(send, &intent, store, at);
             return;
         }
         if self.intents.contains_key(&send) {
@@ -93,23 +93,33 @@ impl Auditor {
         self.intents.insert(send, ghost);
     }
 
-    /// An operator brought back an intent that lay aside, in front of its order key.
-    fn on_intent_revived(&mut self, send: SendId, intent: &Intent, at: SimTime) {
+    /// An operator brought back an intent that lay aside: to its place among the intents of its order key, or in front of them.
+    fn on_intent_revived(&mut self, send: SendId, intent: &Intent, store: &Model, at: SimTime) {
         let Some(ghost) = self.intents.get_mut(&send) else { return };
         (ghost.end, ghost.changed_at) = (None, at);
         let went_back = intent.cursor != ghost.cursor;
         let (order_key, left, cursor) = (ghost.order_key.clone(), ghost.recipients.clone(), ghost.cursor);
         if let Some(order_key) = order_key {
-            // Behind what became entries while it lay aside, and in front of what waits to be expanded.
+            let keys = &self.env.keys;
+            let position = |intent: &Intent| intent.place.as_ref().map(|place| place.position);
+            let own = position(intent);
+            let is_behind = |other: &SendId| {
+                let stored = store.get(&keys.intent(*other)).and_then(|found| Intent::decode(&found.value).ok());
+                stored.is_some_and(|other| position(&other) > own)
+            };
+            let queue = self.queues.entry(order_key.clone()).or_default();
+            let place = queue.iter().position(is_behind).unwrap_or(queue.len());
+            queue.insert(place, send);
+            // Behind what is expanded before it, and in front of what is expanded after it.
+            let later: Vec<SendId> = queue.iter().skip(place + 1).copied().collect();
             let intents = &self.intents;
-            let waits = |id: &EntryId| intents.get(&id.send).is_some_and(|other| other.end.is_none() && id.index >= other.cursor);
+            let is_later =
+                |id: &EntryId| later.contains(&id.send) && intents.get(&id.send).is_some_and(|other| id.index >= other.cursor);
             for (index, recipient) in (0..).zip(left).skip(cursor as usize) {
                 let lane = self.lanes.entry((order_key.clone(), recipient.destination)).or_default();
-                let own = |id: &EntryId| id.send == send;
-                let place = lane.iter().position(|id| waits(id) && !own(id)).unwrap_or(lane.len());
+                let place = lane.iter().position(is_later).unwrap_or(lane.len());
                 lane.insert(place, EntryId { send, index });
             }
-            self.queues.entry(order_key).or_default().push_front(send);
         }
         self.mark("intent-revived");
         if went_back {
