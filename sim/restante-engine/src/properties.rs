@@ -99,6 +99,11 @@ impl Marks {
         *self.0.entry(name).or_default() += 1;
     }
 
+    /// Marks `name` as reached `count` times more.
+    pub fn add(&mut self, name: &'static str, count: u64) {
+        *self.0.entry(name).or_default() += count;
+    }
+
     /// How often `name` was reached.
     pub fn count(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use restante_core::Subject;
-use restante_core::atoms::{Bytes, EntryId};
+use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
 use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
@@ -11,6 +11,7 @@ use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned};
 
 use super::ghost::{End, GhostEntry, GhostLease};
+use super::judged::judged;
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SendAlias, read_send_id};
 use crate::world::{EPOCH_MS, Origin};
@@ -78,11 +79,17 @@ impl Auditor {
         let Some((id, recipient_count)) = accepted(value) else { return };
         self.recipient_count += i64::from(recipient_count);
         let evidence = vec![("send", SendAlias(id).to_string())];
+        if read_send_id(id).1 > 0 {
+            judged!(self, "one-send-per-key");
+        }
         if !self.intake_open {
             self.violate(at, "closed-intake-accepts-nothing", evidence.clone());
         }
         let send = self.sends.entry(read_send_id(id).0).or_default();
         let told_not_owned = send.told_not_owned.contains(&id);
+        if !send.told_not_owned.is_empty() {
+            judged!(self, "told-not-owned-is-not-owned");
+        }
         let owned_before = send.owned.is_some() || before.is_some_and(|before| accepted(before).is_some());
         send.owned = Some(id);
         if owned_before {
@@ -106,6 +113,11 @@ impl Auditor {
     }
 
     fn on_entry_created(&mut self, id: EntryId, value: &Value, at: SimTime) {
+        match self.intents.contains_key(&id.send) {
+            true => judged!(self, "recipient-materialises-once"),
+            false if self.ended_count > 0 => judged!(self, "settled-stays-settled"),
+            false => {}
+        }
         if self.entries.contains_key(&id) {
             match self.intents.contains_key(&id.send) {
                 true => self.on_made_again(id, at),
@@ -152,6 +164,10 @@ impl Auditor {
         let Some(ghost) = self.entries.get_mut(&id) else { return };
         let mut broken: Option<&'static str> = held_for_nothing.then_some("held-only-under-a-hold");
         let mut mark: Option<&'static str> = None;
+        judged!(self, "retention-origin-is-immutable");
+        if is_parked {
+            judged!(self, "held-only-under-a-hold");
+        }
         if after.origin != ghost.origin {
             broken = Some("retention-origin-is-immutable");
         }
@@ -161,6 +177,12 @@ impl Auditor {
         let by_its_claim = matches!(&about.subject, Subject::Entry(subject) if *subject == id);
         match about.what {
             "claim" if by_its_claim => {
+                if ghost.fence_max > Fence::default() {
+                    judged!(self, "fence-rises");
+                }
+                if before.lease.is_some() && ghost.lease.is_some() {
+                    judged!(self, "lease-is-exclusive");
+                }
                 if after.fence <= ghost.fence_max {
                     broken = Some("fence-rises");
                 }
@@ -175,11 +197,16 @@ impl Auditor {
             }
             "renew" if by_its_claim => {
                 mark = Some("lease-was-renewed");
+                judged!(self, "settle-holds-the-fence");
                 if about.fence != before.fence {
                     broken = Some("settle-holds-the-fence");
                 }
             }
             "settle" if by_its_claim => {
+                judged!(self, "settle-holds-the-fence", "acknowledged-is-not-retried");
+                if ghost.wake_pending {
+                    judged!(self, "wake-is-not-lost");
+                }
                 if about.fence != before.fence {
                     broken = Some("settle-holds-the-fence");
                 }
@@ -224,15 +251,24 @@ impl Auditor {
             })
         };
         let Some(ghost) = self.entries.get_mut(&id) else { return };
+        judged!(self, "nothing-vanishes");
+        self.ended_count += 1;
+        if Entry::decode(before).is_ok_and(|entry| matches!(entry.body, Body::Staged { .. })) {
+            judged!(self, "payload-outlives-its-entries");
+        }
         let aside = put(&self.env.keys.quarantined(id)).map(Quarantined::decode);
         let mut broken = None;
         let end = if let Some(aside) = aside {
+            judged!(self, "quarantine-keeps-the-record");
             if aside.ok().map(|record| record.record) != Some(Bytes::from(before.as_bytes())) {
                 broken = Some("quarantine-keeps-the-record");
             }
             Some(End::Quarantined)
         } else {
             let fence_now = Entry::decode(before).map(|entry| entry.fence);
+            if about.what == "settle" {
+                judged!(self, "settle-holds-the-fence");
+            }
             if about.what == "settle" && fence_now.is_ok_and(|fence| fence != about.fence) {
                 broken = Some("settle-holds-the-fence");
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_core::atoms::{Bytes, EntryId, Sealed};
 use restante_core::keys::Kind;
 use restante_core::machine::{Failure, FanoutChoice, SendError, SendRequest, Sending, SendingStep};
-use restante_core::plan::{Depth, Recipient, Wake};
+use restante_core::plan::{Depth, HoldNotice, Recipient, SetHold, SetIntake, Wake};
 use restante_core::{Command, Effect, Outcome, Rejection};
 use restante_kv::StoreTime;
 
@@ -13,6 +13,7 @@ use super::alias::{self, SendKey};
 use super::event::{Event, Operation, Origin, Task};
 use super::node::Role;
 use super::{EPOCH_MS, World};
+use crate::audit::judged::judged;
 use crate::scenario::{Ms, Span};
 
 /// What a producer knows of one of its sends, durably: it remembers across its own crashes.
@@ -95,11 +96,29 @@ impl World<'_> {
         let name = self.nodes[node].name.clone();
         let alias = alias::SendAlias(request.send);
         self.row(&name, "send", format_args!("{alias}"), format_args!("{} recipients", request.recipients.len()));
+        self.note_request(&request, attempt);
         self.auditor.on_send(&request);
         let slot = node as u64;
         let (sending, step) = Sending::begin(&self.env, request, slot, self.local(node));
         self.nodes[node].sends.insert(number, (attempt, sending));
         self.follow_sending(node, number, attempt, step);
+    }
+
+    /// What kind of a request it is, for the count of what was reached.
+    fn note_request(&mut self, request: &SendRequest, attempt: u16) {
+        let is_large = request.payload.len() > self.env.config.inline_bytes_max;
+        let is_fanout = request.fanout == FanoutChoice::Force;
+        self.reached(if is_fanout { "send.fanout" } else { "send.direct" });
+        for (operation, is_so) in [
+            ("send.keyed", request.order_key.is_some()),
+            ("send.staged", is_large),
+            ("send.several-recipients", !is_fanout && request.recipients.len() > 1),
+            ("send.handed-over-again", attempt > 0),
+        ] {
+            if is_so {
+                self.reached(operation);
+            }
+        }
     }
 
     /// The request of a send: the same every time, except its id. `misused` is another request under the same key.
@@ -219,6 +238,7 @@ impl World<'_> {
         let repeats = self.chance("load.repeated", format_args!("{key}"), load.repeated);
         let misuses = !repeats && self.chance("load.misused", format_args!("{key}"), load.misused);
         if repeats || misuses {
+            self.reached(if repeats { "send.repeated" } else { "send.misused" });
             let mut request = self.request(key, attempt + 1, misuses);
             if misuses {
                 request.payload = Bytes::from(format!("another request under {key}").into_bytes());
@@ -235,7 +255,7 @@ impl World<'_> {
 
     pub(super) fn on_operate(&mut self, number: u32, what: Operation) {
         let name = match &what {
-            Operation::Run(command) => command.name(),
+            Operation::Run(command) | Operation::Extend(command) => command.name(),
             Operation::WakeSome => "wake-some",
         };
         if !self.ending && self.is_skipped(format_args!("{name} {number}")) {
@@ -243,6 +263,10 @@ impl World<'_> {
         }
         let command = match what {
             Operation::Run(command) => *command,
+            Operation::Extend(command) => {
+                self.reached("operator.hold-extended");
+                *command
+            }
             Operation::WakeSome => {
                 let Some(id) = self.some_entry("operator.wake-which", number) else { return };
                 Command::Wake(Wake { id })
@@ -274,6 +298,7 @@ impl World<'_> {
         match result {
             Ok((outcome, effects)) => {
                 self.row("operator", name, format_args!(""), format_args!("{outcome:?}"));
+                self.note_command(command);
                 if let Outcome::Depth(report) = outcome {
                     let at = self.timeline.now();
                     self.auditor.on_depth(Task::Operate(number), report, at);
@@ -296,6 +321,22 @@ impl World<'_> {
         }
     }
 
+    /// What an operator did, for the count of what was reached.
+    fn note_command(&mut self, command: &Command) {
+        match command {
+            Command::Depth(_) => self.reached("operator.depth"),
+            Command::Wake(_) => self.reached("operator.wake"),
+            Command::SetIntake(SetIntake { open: false }) => self.reached("operator.close-intake"),
+            Command::SetIntake(SetIntake { open: true }) => self.reached("operator.open-intake"),
+            Command::SetHold(SetHold { notice, .. }) => match notice {
+                HoldNotice::Hold { until: Some(_), .. } => self.reached("operator.hold"),
+                HoldNotice::Hold { until: None, .. } => self.reached("operator.hold-without-end"),
+                HoldNotice::Release { .. } => self.reached("operator.hold-released"),
+            },
+            _ => {}
+        }
+    }
+
     /// Is everything drained? Then a last look at the depth ends the run.
     pub(super) fn on_check(&mut self) {
         if self.ending {
@@ -308,6 +349,7 @@ impl World<'_> {
         let left = self.auditor.first_left(&self.store, true);
         if all_sent && left.is_none() {
             self.ending = true;
+            judged!(self.auditor, "drains-after-heal");
             self.begin_command(self.operator(), Command::Depth(Depth {}));
             return;
         }
@@ -315,6 +357,7 @@ impl World<'_> {
         let (at, now, calm_since) = (self.now(), self.store_now(), heal_at.max(self.last_start.as_ms()));
         self.auditor.check_bounds(&self.store, StoreTime::from_ms(EPOCH_MS + calm_since), at, now);
         if self.now().as_ms() > heal_at + self.scenario.world.settle_within.0 {
+            judged!(self.auditor, "drains-after-heal");
             let what = left.unwrap_or_else(|| ("send", "not handed over".to_owned()));
             self.auditor.violate(self.timeline.now(), "drains-after-heal", vec![what]);
             return;
