@@ -10,4 +10,5 @@ mod kill;
 mod mutants;
 mod repository;
 mod seeds;
+mod swarm;
 mod traces;

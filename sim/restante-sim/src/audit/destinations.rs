@@ -315,9 +315,7 @@ impl Auditor {
             }
             let passes = match seen.circuit {
                 CircuitState::Closed => true,
-                CircuitState::Open(_) | CircuitState::Probing(_) | CircuitState::Probeable => {
-                    is_probe || seen.is_soon_closed
-                }
+                CircuitState::Open(_) | CircuitState::Probing(_) | CircuitState::Probeable => is_probe || seen.is_soon_closed,
             };
             if !ghost.is_held_within(around, seen.said_count, slack_ms).contains(&false) {
                 broken = Some("no-post-under-a-hold");

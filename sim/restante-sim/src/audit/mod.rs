@@ -122,7 +122,7 @@ impl Auditor {
             env: env.clone(),
             violation: None,
             marks: Marks::new(),
-            judged: Judged::new(),
+            judged: Judged::default(),
             accepted_count: 0,
             delivered_count: 0,
             ended_count: 0,

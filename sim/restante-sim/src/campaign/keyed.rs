@@ -25,7 +25,7 @@ pub(super) fn run(seed: u64, options: &keyed::RunOptions) -> RunResult {
         healthy_p99_ms: None,
         sim_time: run.sim_time,
         marks: run.marks,
-        judged: Marks::new(),
+        judged: run.judged,
         operations: Marks::new(),
         faults: FaultCounts::new(),
         trace: run.trace,

@@ -31,7 +31,6 @@ mod workload;
 mod worlds;
 
 pub use self::budget::parse_budget;
-pub use crate::scenario::families;
 pub use self::guard::{Difference, Divergence, HarnessError, divergence, run_guarded};
 pub(crate) use self::guard::{Panic, caught};
 pub use self::hunt::{Hunt, InGeneral, RATED_SEEDS, hunt, hunt_in_general};
@@ -45,3 +44,4 @@ pub use self::vacuity::{JUDGED_RUNS_MIN, Sums, Vacuity, vacuities};
 pub use self::verdict::Verdict;
 pub use self::workload::{SeedOptions, Workload};
 pub use self::worlds::{Planted, Simulated};
+pub use crate::scenario::families;

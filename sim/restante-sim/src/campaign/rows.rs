@@ -82,15 +82,12 @@ pub struct Counted<'t> {
     pub marks: &'t Marks,
 }
 
-/// Every row there is, empty or not, in a fixed order: faults, operations, properties, states. The keyed queue has no faults
-/// and no operations to count, and its properties are not counted: of it, only the states.
+/// Every row there is, empty or not, in a fixed order: faults, operations, properties, states. The keyed queue has no faults, and
+/// what is asked of it shows in its states.
 pub fn rows(simulated: Simulated, counted: Counted<'_>) -> Vec<Row> {
     let states = simulated.properties().iter().filter(|property| property.quantifier == Quantifier::Sometimes);
     let states =
         states.map(|property| Row { name: property.name, about: About::State { reached: counted.marks.count(property.name) } });
-    if simulated == Simulated::Keyed {
-        return states.collect();
-    }
     let faults = families(&Default::default()).into_iter().map(|(name, _)| {
         let count = counted.faults.count(name);
         Row { name, about: About::Fault { requested: count.requested, delivered: count.delivered } }
@@ -99,5 +96,8 @@ pub fn rows(simulated: Simulated, counted: Counted<'_>) -> Vec<Row> {
     let must = simulated.properties().iter().filter(|property| property.quantifier != Quantifier::Sometimes);
     let must =
         must.map(|property| Row { name: property.name, about: About::Property { judged: counted.judged.count(property.name) } });
-    faults.chain(operations).chain(must).chain(states).collect()
+    match simulated {
+        Simulated::Backlog => faults.chain(operations).chain(must).chain(states).collect(),
+        Simulated::Keyed => must.chain(states).collect(),
+    }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::{About, Counted, Row, Simulated, Workload, rows};
-use crate::scenario::families;
 use crate::keyed;
 use crate::scenario::Scenario;
+use crate::scenario::families;
 
 /// The fewest runs of a scenario that are judged as a set.
 pub const JUDGED_RUNS_MIN: u64 = 50;
@@ -132,7 +132,7 @@ fn of_keyed(sums: Sums<'_>) -> Vec<Vacuity> {
 mod tests {
     use restante_engine::{FaultCounts, Marks};
 
-    use super::{Counted, JUDGED_RUNS_MIN, Sums, Vacuity, Workload, vacuities};
+    use super::{Counted, JUDGED_RUNS_MIN, Simulated, Sums, Vacuity, Workload, rows, vacuities};
     use crate::campaign::Target;
     use crate::scenario;
 
@@ -165,6 +165,30 @@ mod tests {
         marks.mark("posted-twice");
         assert_eq!(judge(JUDGED_RUNS_MIN, 9, 9, &faults, &marks), []);
         assert_eq!(judge(JUDGED_RUNS_MIN, 9, 0, &faults, &marks), [Vacuity::NoDeliveries]);
+    }
+
+    #[test]
+    fn a_set_that_claims_everything_is_told_every_empty_row() {
+        let workload = workload("why = \"test\"\n[expect]\nno_empty_row_from = 70");
+        let (faults, marks) = (FaultCounts::new(), Marks::new());
+        let judge = |workload: &Workload, runs| {
+            vacuities(workload, Sums { runs, events: 9, delivered: 9, expected: 0, counted: counted(&faults, &marks) })
+        };
+        assert_eq!(judge(&workload, 69), []);
+        let all = judge(&workload, 70);
+        assert_eq!(all.len(), rows(Simulated::Backlog, counted(&faults, &marks)).len());
+        for expected in [
+            Vacuity::NeverRequested("store.slow".into()),
+            Vacuity::NeverDone("schedule.pos".into()),
+            Vacuity::NeverJudged("lane-order".into()),
+            Vacuity::NeverReached("posted-twice".into()),
+        ] {
+            assert!(all.contains(&expected), "{expected}");
+        }
+        // What a swarm enables, not every set of its seeds has to have.
+        let text = "why = \"test\"\n[faults.store]\nslow = \"1%\"";
+        assert_eq!(judge(&self::workload(text), 60), [Vacuity::NeverRequested("store.slow".into())]);
+        assert_eq!(judge(&self::workload(&format!("{text}\n[swarm]\nfamilies = true")), 60), []);
     }
 
     #[test]

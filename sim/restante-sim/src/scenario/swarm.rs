@@ -22,12 +22,8 @@ const SHARES: [(Alternative, u32); 4] = [
 
 /// What may go wrong at all, with the chance in percent: nothing; hosts that ail for as long as faults last; whatever lies
 /// outside, hosts and the way to them; everything. What holds in a calm world is judged only there.
-const KINDS: [Alternative; 4] = [
-    Alternative::new("none", 5),
-    Alternative::new("hosts", 7),
-    Alternative::new("outside", 8),
-    Alternative::new("all", 80),
-];
+const KINDS: [Alternative; 4] =
+    [Alternative::new("none", 5), Alternative::new("hosts", 7), Alternative::new("outside", 8), Alternative::new("all", 80)];
 
 /// Whether a fault family is of one of the [`KINDS`].
 fn is_of_kind(family: &str, kind: &str) -> bool {
@@ -101,13 +97,14 @@ fn operations(workload: &mut Workload) -> Vec<(&'static str, &'static str, Amoun
 type Setting = (&'static str, &'static str, &'static str, fn(&mut Scenario));
 
 /// Settings that go with any others.
-const SETTINGS: [Setting; 15] = [
+const SETTINGS: [Setting; 16] = [
     ("store-without-clock", "world", "store_clock", |taken| taken.world.store_clock = World::default().store_clock),
     ("network", "latency", "network", |taken| taken.latency.network = super::Latency::default().network),
     ("retention", "config", "max_retention", |taken| taken.config.max_retention = ConfigTable::default().max_retention),
     ("attempts", "config", "attempts_max", |taken| taken.config.attempts_max = ConfigTable::default().attempts_max),
     ("sweep", "config", "sweep_interval", |taken| taken.config.sweep_interval = ConfigTable::default().sweep_interval),
     ("counter-slots", "config", "counter_slots", |taken| taken.config.counter_slots = ConfigTable::default().counter_slots),
+    ("tries", "config", "tries_max", |taken| taken.config.tries_max = ConfigTable::default().tries_max),
     ("window", "config", "window", |taken| taken.config.window = ConfigTable::default().window),
     ("concurrency", "config", "concurrency", |taken| taken.config.concurrency = ConfigTable::default().concurrency),
     ("share", "config", "concurrency_per_destination", |taken| {

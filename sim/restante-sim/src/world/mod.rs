@@ -49,7 +49,7 @@ use workload::SendState;
 
 /// What can be asked of the backlog, how somebody works for it, and in which order things can happen: what a set of runs may or
 /// may not have reached.
-pub const OPERATIONS: [&str; 23] = [
+pub const OPERATIONS: [&str; 22] = [
     "send.direct",
     "send.keyed",
     "send.staged",
@@ -69,7 +69,6 @@ pub const OPERATIONS: [&str; 23] = [
     "worker.serve",
     "worker.run-once",
     "worker.stop",
-    "worker.take-over",
     "schedule.timed",
     "schedule.pct",
     "schedule.pos",
@@ -215,7 +214,7 @@ impl<'s> World<'s> {
             delivered: self.auditor.delivered_count,
             healthy_p99_ms,
             sim_time: self.timeline.now(),
-            judged: self.auditor.judged.by_name(),
+            judged: self.auditor.judged.by_name(crate::PROPERTIES),
             operations: self.operations,
             marks: self.auditor.marks,
             faults: self.faults,

@@ -64,7 +64,8 @@ impl World<'_> {
         match self.scenario.world.schedule {
             Schedule::Timed => Order::Timed,
             Schedule::Pct => {
-                let count = self.decider.quantity("schedule.changes", format_args!("count"), Quantity::uniform(0, CHANGES_MAX, 1));
+                let count =
+                    self.decider.quantity("schedule.changes", format_args!("count"), Quantity::uniform(0, CHANGES_MAX, 1));
                 let range = Quantity::uniform(1, self.scenario.world.heal_at.0.max(1), 1);
                 let mut changes: Vec<SimTime> = (0..count)
                     .map(|number| SimTime::from_ms(self.decider.quantity("schedule.change", format_args!("{number}"), range)))
