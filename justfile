@@ -24,6 +24,18 @@ fmt:
 campaign budget="5m":
     cargo run --release -- run --time-budget {{budget}}
 
+# Seeds that take a part of everything, with the vacuity report
+swarm seeds="5000":
+    cargo run --release -- run swarm/full --seeds {{seeds}} --vacuity
+
+# Does every scenario raise the alarm?
+canary:
+    cargo run --release -- run --canary
+
+# Mistakes in the source, built and found
+source-patches *args:
+    cargo run -p restante-tests --example source_patches {{args}}
+
 # How soon each planted bug is caught
 mutants *args:
     cargo run --release -- mutants {{args}}

@@ -11,4 +11,5 @@ mod kill;
 mod mutants;
 mod repository;
 mod seeds;
+mod swarm;
 mod traces;

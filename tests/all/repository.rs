@@ -1,5 +1,8 @@
 //! Checks of the repository itself: arrows between crates, purity of the core, no orphan files, documents that keep step.
 
+#[path = "../patches/mod.rs"]
+mod patches;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,7 +117,26 @@ fn every_scenario_file_comes_with_the_command() {
         .collect();
     let builtin: BTreeSet<String> = scenario::builtin_names().map(str::to_owned).collect();
     assert_eq!(on_disk, builtin);
-    assert_eq!(files("scenarios", "").len(), on_disk.len(), "only scenario files lie under scenarios/");
+    let patches = files("scenarios/negative", ".patch").len();
+    assert_eq!(files("scenarios", "").len(), on_disk.len() + patches, "only scenarios and patches lie under scenarios/");
+}
+
+/// That each is found by its property, `cargo run -p restante-tests --example source_patches` shows.
+#[test]
+fn every_source_patch_applies_and_names_a_property_and_a_scenario_that_exist() {
+    let patches = patches::all(&root()).expect("they can be read");
+    assert!(patches.len() >= 5);
+    let page = read("docs/invariants.md");
+    let mut properties = BTreeSet::new();
+    for patch in &patches {
+        patches::applies(patch, &root()).expect("it applies");
+        let property = PROPERTIES.iter().find(|property| property.name == patch.property);
+        assert!(property.is_some_and(|property| property.quantifier != Quantifier::Sometimes), "{}", patch.name);
+        assert!(scenario::builtin_names().any(|name| name == patch.scenario), "{}", patch.name);
+        assert!(properties.insert(patch.property.clone()), "{} has a property that another patch has", patch.name);
+        let row = format!("| `{}` | {} | `{}` | `{}` |", patch.name, patch.why, patch.property, patch.scenario);
+        assert!(page.contains(&row), "docs/invariants.md has no row for {}: {row}", patch.name);
+    }
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub mod trace;
 
 pub use decide::{Alternative, Decider, DecisionLog, DecisionRecord, Match, Quantity, RecordError, SiteCount, Tape, TapeEntry};
 pub use digest::Digest;
-pub use properties::{FaultCount, FaultCounts, Marks, Property, Quantifier, Violation};
+pub use properties::{FaultCount, FaultCounts, Judged, Marks, Property, Quantifier, Violation, must_hold, place_of};
 pub use time::SimTime;
 pub use timeline::{EventId, Timeline};
 pub use trace::{Trace, TraceRow};

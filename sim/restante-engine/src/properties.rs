@@ -99,6 +99,11 @@ impl Marks {
         *self.0.entry(name).or_default() += 1;
     }
 
+    /// Marks `name` as reached `count` times more.
+    pub fn add(&mut self, name: &'static str, count: u64) {
+        *self.0.entry(name).or_default() += count;
+    }
+
     /// How often `name` was reached.
     pub fn count(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
@@ -119,6 +124,65 @@ impl Marks {
         for (name, count) in &other.0 {
             *self.0.entry(name).or_default() += count;
         }
+    }
+}
+
+/// How many of `properties` must hold: those before the first that only some run has to reach.
+pub const fn must_hold(properties: &[Property]) -> usize {
+    let mut count = 0;
+    while count < properties.len() && !matches!(properties[count].quantifier, Quantifier::Sometimes) {
+        count += 1;
+    }
+    count
+}
+
+/// The place of a property that must hold. In a constant, a name that is none does not compile.
+///
+/// # Panics
+///
+/// If no property that must hold has that name.
+pub const fn place_of(properties: &[Property], name: &str) -> usize {
+    const fn is_same(one: &[u8], other: &[u8]) -> bool {
+        let mut at = 0;
+        while at < one.len() && at < other.len() && one[at] == other[at] {
+            at += 1;
+        }
+        at == one.len() && at == other.len()
+    }
+    let mut place = 0;
+    while place < must_hold(properties) {
+        if is_same(properties[place].name.as_bytes(), name.as_bytes()) {
+            return place;
+        }
+        place += 1;
+    }
+    panic!("no property that must hold has that name")
+}
+
+/// How often each property that must hold was judged where it could have been found violated, by [place](place_of): cheap to
+/// count and to copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged<const MUST: usize>([u32; MUST]);
+
+impl<const MUST: usize> Default for Judged<MUST> {
+    fn default() -> Self {
+        Self([0; MUST])
+    }
+}
+
+impl<const MUST: usize> Judged<MUST> {
+    /// The property at `place` is judged once more.
+    pub fn count(&mut self, place: usize) {
+        self.0[place] = self.0[place].saturating_add(1);
+    }
+
+    /// By name; what was never judged is not there. `properties` is the list that the places are of.
+    pub fn by_name(&self, properties: &[Property]) -> Marks {
+        let mut marks = Marks::new();
+        for (property, count) in properties.iter().zip(self.0).filter(|(_, count)| *count > 0) {
+            marks.add(property.name, count.into());
+        }
+        marks
     }
 }
 
@@ -179,7 +243,7 @@ impl FaultCounts {
 
 #[cfg(test)]
 mod tests {
-    use super::{FaultCount, FaultCounts, Marks, Property, Violation};
+    use super::{FaultCount, FaultCounts, Judged, Marks, Property, Violation, must_hold, place_of};
     use crate::SimTime;
 
     #[test]
@@ -203,6 +267,17 @@ mod tests {
         assert_eq!(one.iter().collect::<Vec<_>>(), [("a", 2), ("b", 1)]);
         assert_eq!(one.missing(&ALL).count(), 0);
         assert_eq!(serde_json::to_string(&one).unwrap(), r#"{"a":2,"b":1}"#);
+    }
+
+    #[test]
+    fn what_is_judged_is_counted_by_place() {
+        const ALL: [Property; 3] =
+            [Property::always("a", "A."), Property::eventually("ab", "B."), Property::sometimes("c", "C.")];
+        let mut judged = Judged::<{ must_hold(&ALL) }>::default();
+        judged.count(const { place_of(&ALL, "ab") });
+        judged.count(const { place_of(&ALL, "ab") });
+        assert_eq!(judged.by_name(&ALL).iter().collect::<Vec<_>>(), [("ab", 2)]);
+        assert_eq!((place_of(&ALL, "a"), must_hold(&ALL)), (0, 2));
     }
 
     #[test]

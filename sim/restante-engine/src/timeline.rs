@@ -116,6 +116,14 @@ impl<E> Timeline<E> {
         places.into_iter().map(|(place, event)| (place.id, place.at, event))
     }
 
+    /// The events in flight that are due until `at`, with their ties, in the order in which they would be popped.
+    pub fn until(&self, at: SimTime) -> Vec<(EventId, SimTime, u64)> {
+        let is_live = |place: &&Place| self.slots[place.id.slot as usize].sequence == place.id.sequence;
+        let mut places: Vec<&Place> = self.queue.iter().filter(|place| place.at <= at).filter(is_live).collect();
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        places.into_iter().map(|place| (place.id, place.at, place.tie)).collect()
+    }
+
     /// Puts `event` in flight, to happen at `at` (now, if that has passed). Of events at one time the lowest `tie` goes
     /// first, see [`Decider::tie`](crate::Decider::tie).
     pub fn push(&mut self, at: SimTime, tie: u64, event: E) -> EventId {
@@ -249,7 +257,12 @@ mod tests {
                 prop_assert_eq!(timeline.next_at(), model.first().map(|(at, ..)| *at));
                 let in_flight: Vec<_> = timeline.iter().map(|(_, at, event)| (at, *event)).collect();
                 let expected: Vec<_> = model.iter().map(|(at, _, event)| (*at, *event)).collect();
-                prop_assert_eq!(in_flight, expected);
+                prop_assert_eq!(&in_flight, &expected);
+                let soon = now.plus_us(6);
+                let until: Vec<_> = timeline.until(soon).into_iter().map(|(id, at, _)| (at, timeline.get(id).copied())).collect();
+                let expected: Vec<_> =
+                    expected.into_iter().filter(|(at, _)| *at <= soon).map(|(at, event)| (at, Some(event))).collect();
+                prop_assert_eq!(until, expected);
             }
             let mut clone = timeline.clone();
             while let Some(event) = timeline.pop() {

@@ -3,8 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use restante_engine::{Marks, SimTime, Violation};
+use restante_engine::{Judged, Marks, SimTime, Violation, must_hold};
 use restante_keyed_queue::core::{Counts, DrainReport, End, QueueTime};
+
+use crate::PROPERTIES;
+
+/// Notes that a property is judged now, and that it could be found violated.
+macro_rules! judged {
+    ($found:expr, $($name:literal),+) => {{
+        $($found.judged.count(const { restante_engine::place_of(PROPERTIES, $name) });)+
+    }};
+}
 
 /// Where a task is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -81,6 +90,8 @@ pub(crate) struct Ghost {
 pub(crate) struct Findings {
     pub(crate) violation: Option<Violation>,
     pub(crate) marks: Marks,
+    /// How often each property was judged where it could have been found violated.
+    pub(crate) judged: Judged<{ must_hold(PROPERTIES) }>,
     pub(crate) at: SimTime,
 }
 
@@ -130,6 +141,9 @@ impl Ghost {
     // What happens.
 
     pub(crate) fn on_submit(&mut self, key: u32, is_accepted: bool, found: &mut Findings) {
+        if self.stop.is_some() {
+            judged!(found, "stopped-takes-nothing");
+        }
         if is_accepted == self.stop.is_some() {
             found.violate("stopped-takes-nothing", [("key", format!("k{key}"))]);
         }
@@ -143,8 +157,12 @@ impl Ghost {
         let task = &self.tasks[number];
         let key = task.key;
         let others = self.tasks.iter().filter(|other| other.key == key && other.under_way > 0 && other.is_outstanding());
+        judged!(found, "one-at-a-time", "width-is-kept", "attempts-are-counted");
         if others.count() > 0 {
             found.violate("one-at-a-time", self.evidence(number));
+        }
+        if self.tasks.iter().filter(|other| other.key == key && other.is_outstanding()).nth(1).is_some() {
+            judged!(found, "submission-order");
         }
         if self.heads().all(|(head, _)| head != number) {
             found.violate("submission-order", self.evidence(number));
@@ -152,11 +170,17 @@ impl Ghost {
         if self.keys_in_attempt() >= self.width {
             found.violate("width-is-kept", self.evidence(number));
         }
+        if self.is_paused || !self.paused_keys.is_empty() {
+            judged!(found, "paused-starts-nothing");
+        }
         if self.is_held(key) {
             found.violate("paused-starts-nothing", self.evidence(number));
         }
         if attempt != task.attempts_begun + 1 || attempt > self.attempts_max {
             found.violate("attempts-are-counted", self.evidence(number));
+        }
+        if let Place::BackingOff { .. } = task.place {
+            judged!(found, "backoff-is-kept");
         }
         match task.place {
             Place::Queued | Place::BackingOff { is_over: true } => {}
@@ -201,6 +225,7 @@ impl Ghost {
 
     pub(crate) fn on_cancel(&mut self, number: usize, is_cancelled: bool, found: &mut Findings) {
         let task = &mut self.tasks[number];
+        judged!(found, "cancel-takes-what-has-not-started");
         if is_cancelled != (task.place == Place::Queued) {
             let evidence = self.evidence(number);
             return found.violate("cancel-takes-what-has-not-started", evidence);
@@ -242,6 +267,7 @@ impl Ghost {
 
     pub(crate) fn on_settled(&mut self, number: usize, end: End, found: &mut Findings) {
         let task = &self.tasks[number];
+        judged!(found, "settles-once", "result-is-true");
         let is_true = match (end, task.place) {
             (_, Place::Told(_)) => return found.violate("settles-once", self.evidence(number)),
             (End::Abandoned, Place::Over(_)) => false,
@@ -271,18 +297,21 @@ impl Ghost {
 
     pub(crate) fn on_key_freed(&mut self, key: u32, found: &mut Findings) {
         let is_in_use = self.paused_keys.contains(&key) || self.tasks.iter().any(|task| task.key == key && task.is_outstanding());
+        judged!(found, "empty-key-is-freed");
         if is_in_use || !self.keys.remove(&key) {
             found.violate("empty-key-is-freed", [("key", format!("k{key}"))]);
         }
     }
 
     pub(crate) fn on_idle(&mut self, found: &mut Findings) {
+        judged!(found, "idle-is-told");
         if !std::mem::take(&mut self.idle_is_due) {
             found.violate("idle-is-told", []);
         }
     }
 
     pub(crate) fn on_report(&mut self, told: DrainReport, found: &mut Findings) {
+        judged!(found, "report-is-the-drain", "stop-ends-when-drained");
         let ends = self.ends;
         let is_drained = self.tasks.iter().all(|task| !task.is_outstanding());
         let Some(stop) = self.stop.as_mut().filter(|stop| stop.report.is_none() && is_drained) else {
@@ -316,6 +345,9 @@ impl Ghost {
             found.violate("idle-is-told", []);
         }
         let recount = self.recount();
+        if recount.submitted > 0 {
+            judged!(found, "counts-add-up");
+        }
         if counts.backing_off < recount.backing_off {
             found.violate("backoff-is-kept", []);
         }
@@ -336,6 +368,9 @@ impl Ghost {
         for (number, head) in self.heads() {
             let waits_for_turn = matches!(head.place, Place::Queued | Place::BackingOff { is_over: true });
             if waits_for_turn && !self.is_held(head.key) {
+                if has_width {
+                    judged!(found, "startable-starts");
+                }
                 match (has_width, can_start) {
                     (true, false) => found.violate("startable-starts", self.evidence(number)),
                     (false, _) => found.marks.mark("width-was-full"),
@@ -354,6 +389,9 @@ impl Ghost {
 
     fn check_drain(&self, found: &mut Findings) {
         let Some(stop) = &self.stop else { return };
+        if self.is_paused || !self.paused_keys.is_empty() {
+            judged!(found, "held-is-abandoned");
+        }
         let waits = |task: &Task| matches!(task.place, Place::Queued | Place::BackingOff { .. });
         if let Some(number) = self.tasks.iter().position(|task| waits(task) && self.is_held(task.key)) {
             found.violate("held-is-abandoned", self.evidence(number));
@@ -361,6 +399,9 @@ impl Ghost {
         if stop.report.is_none() {
             if self.tasks.iter().all(|task| !task.is_outstanding()) {
                 found.violate("stop-ends-when-drained", []);
+            }
+            if stop.deadline.is_some() {
+                judged!(found, "stop-returns-by-its-deadline");
             }
             if stop.timed_out {
                 found.violate("stop-returns-by-its-deadline", []);

@@ -36,6 +36,8 @@ pub struct Outcome {
     pub completed: u64,
     /// Simulated time of the run.
     pub sim_time: SimTime,
+    /// How often each property was judged where it could have been found violated.
+    pub judged: Marks,
     /// `sometimes` states reached.
     pub marks: Marks,
     /// The trace, if it was kept.
@@ -91,6 +93,7 @@ pub fn run(seed: u64, options: &RunOptions) -> Outcome {
         tasks: world.core.counts().submitted,
         completed: world.core.counts().completed,
         sim_time: run.timeline.now(),
+        judged: world.found.judged.by_name(crate::PROPERTIES),
         marks: world.found.marks,
         trace: world.trace,
         log: run.decider.log().clone(),

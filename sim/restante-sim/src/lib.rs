@@ -22,4 +22,4 @@ pub use restante_sim_keyed as keyed;
 
 pub use audit::PROPERTIES;
 pub use mutant::Mutant;
-pub use world::{Perturbation, RunOptions, RunResult, SimulatedKv, World};
+pub use world::{OPERATIONS, Perturbation, RunOptions, RunResult, SimulatedKv, World};

@@ -104,6 +104,7 @@ fn wrong_calls_are_usage_errors_that_say_what_is_wrong() {
         (&["replay", "--seed", "1", "no/such"], "no/such"),
         (&["replay", "x.json", "--mutant", "fence-restarts"], "--seed"),
         (&["mutants", "no-such"], "no-such"),
+        (&["run", "--canary", "--vacuity"], "--canary"),
     ] {
         let (stdout, stderr) = bench.expect(2, args);
         assert!(stderr.contains(wants), "{args:?} says {stderr}");
@@ -112,6 +113,68 @@ fn wrong_calls_are_usage_errors_that_say_what_is_wrong() {
     bench.expect(0, &["--help"]);
     bench.expect(0, &["run", "--help"]);
     bench.expect(0, &["--version"]);
+}
+
+/// Intake is closed before anybody sends: nothing is ever settled.
+const SILENT: &str = r#"
+why = "Nothing happens here."
+[world]
+heal_at = "5s"
+[workload]
+sends_count = 1
+gap = "1s"
+close_intake_at = "1ms"
+"#;
+
+#[test]
+fn the_canary_is_heard_or_the_exit_code_says_so() {
+    let bench = Bench::new();
+    let (shown, _) = bench.expect(0, &["run", "small.toml", "keyed/small", "--canary"]);
+    assert!(shown.contains("verdict: the alarm works (exit code 0)"), "{shown}");
+    assert!(!bench.folder.path().join("out/canary").exists());
+    let report = bench.json(0, &["run", "small.toml", "--canary", "--json"]);
+    assert_eq!((text(&report["schema"]), report["alarms"].as_array().map(Vec::len)), ("restante-sim/canary/1", Some(2)));
+
+    bench.file("silent.toml", SILENT);
+    let (shown, _) = bench.expect(4, &["run", "small.toml", "silent.toml", "--canary", "--seeds", "3"]);
+    assert!(shown.contains("silent: panics in silent.toml, 3 runs: the verdict of its runs is exit code 0"), "{shown}");
+    bench.expect(2, &["run", "small.toml", "--canary", "--mutant", "panics"]);
+}
+
+#[test]
+fn the_vacuity_report_has_every_row_and_names_the_empty_ones() {
+    let bench = Bench::new();
+    let (shown, _) = bench.expect(0, &["run", "small.toml", "--seeds", "5", "--vacuity"]);
+    assert!(shown.contains("vacuity report of 5 runs\n") && shown.contains("\nempty, "), "{shown}");
+    assert!(shown.contains("\nproperty   nothing-vanishes "), "{shown}");
+    let report = bench.json(0, &["run", "small.toml", "--seeds", "5", "--json"]);
+    let rows = report["vacuity"]["rows"].as_array().expect("a list");
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name} has no row"));
+    assert!(row("nothing-vanishes")["judged"].as_u64() > Some(0));
+    assert_eq!((&row("store.outage")["kind"], &row("store.outage")["delivered"]), (&"fault".into(), &0.into()));
+    let empty = report["vacuity"]["empty"].as_array().expect("a list");
+    assert!(empty.contains(&"store.outage".into()) && !empty.contains(&"nothing-vanishes".into()));
+
+    // A scenario that claims everything is held to it.
+    bench.file("claims.toml", &format!("{SMALL}\n[expect]\nno_empty_row_from = 60\n"));
+    bench.expect(0, &["run", "claims.toml", "--seeds", "59"]);
+    let (shown, _) = bench.expect(5, &["run", "claims.toml", "--seeds", "60"]);
+    assert!(shown.contains("vacuous: claims.toml: wake-is-not-lost was never judged where it could have been"), "{shown}");
+    assert!(shown.contains("vacuous: claims.toml: the operation send.fanout was expected and never reached"), "{shown}");
+}
+
+#[test]
+fn a_seed_of_a_swarm_becomes_a_capsule_that_shrinks_to_an_ordinary_scenario() {
+    let bench = Bench::new();
+    let args = ["run", "swarm/full", "--mutant", "acknowledged-as-failed", "--jobs", "1", "--json"];
+    let report = bench.json(1, &args);
+    let path = text(&report["failures"][0]["capsule_path"]).to_owned();
+    let replayed = bench.json(1, &["replay", &path, "--json"]);
+    assert_eq!(text(&replayed["capsule"]["outcome"]), "reproduced");
+    bench.expect(0, &["shrink", &path, "--jobs", "1", "--time-budget", "120s"]);
+    let shrunk = fs::read_to_string(bench.folder.path().join(path.replace(".json", ".shrunk.json"))).expect("it was written");
+    let shrunk: Value = serde_json::from_str(&shrunk).expect("a capsule");
+    assert!(!text(&shrunk["scenario_text"]).contains("[swarm]"), "{shrunk}");
 }
 
 #[test]

@@ -53,8 +53,8 @@ impl CountAttempt {
         let is_off = config.breaker_failures == 0;
         let (next, change) = match (self.reach, breaker) {
             // Switched off since: what is left of it goes with the next attempt.
-            (_, Some(breaker)) if is_off => (None, is_shut(&breaker).then_some(CircuitChange::Closed)),
-            (Reach::Reached, Some(breaker)) => (None, is_shut(&breaker).then_some(CircuitChange::Closed)),
+            (_, Some(breaker)) if is_off => (None, breaker.is_shut().then_some(CircuitChange::Closed)),
+            (Reach::Reached, Some(breaker)) => (None, breaker.is_shut().then_some(CircuitChange::Closed)),
             (Reach::Failed, Some(Breaker { circuit: Circuit::HalfOpen(probe), since, .. })) if self.made(&probe) => {
                 (Some(open(since, now.plus_ms(config.breaker_recovery_ms), now, config)), Some(CircuitChange::Opened))
             }
@@ -63,14 +63,14 @@ impl CountAttempt {
                 (Some(open(since, now, now, config)), None)
             }
             // Whoever counts a failure again cannot tell whether it counted it before.
-            (Reach::Failed, Some(breaker)) if !is_shut(&breaker) && !p.attempted => self.failed(breaker, now, config),
+            (Reach::Failed, Some(breaker)) if !breaker.is_shut() && !p.attempted => self.failed(breaker, now, config),
             (Reach::Failed, None) if !is_off && !p.attempted => {
                 let none = Breaker { circuit: Circuit::Counting(Vec::new()), since: now, expires_at: now };
                 self.failed(none, now, config)
             }
             _ => return Err(Rejection::NotNeeded.into()),
         };
-        let resumed_at = if change == Some(CircuitChange::Closed) { now } else { known.resumed_at };
+        let resumed_at = if change == Some(CircuitChange::Closed) { now } else { known.resumed_at(now) };
         let after = Destination { breaker: next, resumed_at, ..known.clone() };
         if after == Destination::default() {
             p.delete(key, Guard::Checked);
@@ -100,10 +100,6 @@ impl CountAttempt {
         let expires_at = now.plus_ms(config.breaker_life_ms(true));
         (Some(Breaker { circuit: Circuit::Counting(failures), since, expires_at }), None)
     }
-}
-
-fn is_shut(breaker: &Breaker) -> bool {
-    !matches!(breaker.circuit, Circuit::Counting(_))
 }
 
 fn open(since: StoreTime, recovers_at: StoreTime, now: StoreTime, config: &Config) -> Breaker {

@@ -70,6 +70,13 @@ pub struct Breaker {
     pub expires_at: StoreTime,
 }
 
+impl Breaker {
+    /// Whether it is more than a count of failures: open, or half-open.
+    pub(crate) fn is_shut(&self) -> bool {
+        !matches!(self.circuit, Circuit::Counting(_))
+    }
+}
+
 /// What is known of a destination. Absent means nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, VisitAtoms)]
 pub struct Destination {
@@ -217,8 +224,14 @@ impl Destination {
     /// the circuit.
     fn released_at(&self, now: StoreTime) -> StoreTime {
         let holds = self.holds.iter().map(|hold| hold.until);
-        let ends = holds.chain([self.paced_until, self.resumed_at]).filter(|end| *end <= now);
+        let ends = holds.chain([self.paced_until, self.resumed_at(now)]).filter(|end| *end <= now);
         ends.max().unwrap_or_default()
+    }
+
+    /// When the circuit closed last: by an attempt that arrived, or because nobody tried for so long that it was forgotten.
+    pub(crate) fn resumed_at(&self, now: StoreTime) -> StoreTime {
+        let forgotten = self.breaker.as_ref().filter(|breaker| breaker.expires_at <= now && breaker.is_shut());
+        forgotten.map_or(self.resumed_at, |breaker| self.resumed_at.max(breaker.expires_at))
     }
 
     /// How many deliveries of one worker may be under way to here at `now`: one as a probe, few after a release, `share` at most.
@@ -237,7 +250,7 @@ impl Destination {
         let ramp_ms = config.ramp_step_ms.saturating_mul(share);
         // An entry that lived under a hold has credit for it as long as it lives.
         let has_credit = |hold: &HoldInterval| now < hold.until.plus_ms(config.max_retention_ms);
-        let released_at = self.paced_until.max(self.resumed_at);
+        let released_at = self.paced_until.max(self.resumed_at(now));
         // Nothing was ever released: no ramp is over either.
         let is_ramped = released_at == StoreTime::default() || now >= released_at.plus_ms(ramp_ms);
         is_ramped && self.breaker_at(now).is_none() && !self.holds.iter().any(has_credit)

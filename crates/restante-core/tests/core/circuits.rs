@@ -4,7 +4,7 @@ use restante_core::keys::Kind;
 use restante_core::machine::{DeliveryEnd, NotSent, PostResult, Slots, Worker};
 use restante_core::plan::{CountAttempt, Gate, GateAnswer, Reach, Settled};
 use restante_core::record::{
-    Block, Circuit, CircuitState, DeadLetter, Destination, DropReason, HoldInterval, WaitReason, look_again_at,
+    Block, Breaker, Circuit, CircuitState, DeadLetter, Destination, DropReason, HoldInterval, WaitReason, look_again_at,
 };
 use restante_core::{CircuitChange, Command, Config, Effect, Observation, Outcome, Subject};
 use restante_kv::StoreTime;
@@ -305,7 +305,10 @@ fn a_released_destination_is_resumed_step_by_step() {
     let bed = Bed::new(Config { concurrency_per_destination: 3, ramp_step_ms: 1_000, ..config() });
     let (config, at) = (&bed.env.config, |ms: u64| StoreTime::from_ms(1_000_000 + ms));
     let hold = HoldInterval { from: at(0), until: at(10_000), is_open: false };
+    // Nobody tried for so long that it was forgotten: that releases what waited as well.
+    let open = Breaker { circuit: Circuit::Open { recovers_at: at(5_000) }, since: at(0), expires_at: at(10_000) };
     for known in [
+        Destination { breaker: Some(open), ..Destination::default() },
         Destination { holds: vec![hold], ..Destination::default() },
         Destination { paced_until: at(10_000), ..Destination::default() },
         Destination { resumed_at: at(10_000), ..Destination::default() },
@@ -315,6 +318,18 @@ fn a_released_destination_is_resumed_step_by_step() {
         assert!(!known.is_over(at(12_999), config));
     }
     assert_eq!(Destination::default().share_at(at(0), config), 3);
+}
+
+#[test]
+fn a_failure_after_a_circuit_was_forgotten_leaves_the_ramp_as_it_is() {
+    let mut bed = opened();
+    let expires_at = known(&bed).breaker.expect("it is open").expires_at;
+    bed.now_ms += expires_at.since_ms(bed.now());
+    let reach = Reach::Failed;
+    let (destination, id) = (HOST.into(), entry_id(9, 0));
+    bed.run(Command::CountAttempt(CountAttempt { destination, id, owner: owner(1), fence: Default::default(), reach }))
+        .expect("it counts");
+    assert_eq!((known(&bed).resumed_at, state(&bed)), (expires_at, CircuitState::Closed));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use restante_core::Subject;
-use restante_core::atoms::{Bytes, EntryId};
+use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
 use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
@@ -11,6 +11,7 @@ use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
 
 use super::ghost::{End, GhostEntry, GhostLease};
+use super::judged::judged;
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SendAlias, read_send_id};
 use crate::world::build::{is_newer, read_entry};
@@ -87,11 +88,17 @@ impl Auditor {
         let Some((id, recipient_count)) = accepted(value) else { return };
         self.recipient_count += i64::from(recipient_count);
         let evidence = vec![("send", SendAlias(id).to_string())];
+        if read_send_id(id).1 > 0 {
+            judged!(self, "one-send-per-key");
+        }
         if !self.intake_open {
             self.violate(at, "closed-intake-accepts-nothing", evidence.clone());
         }
         let send = self.sends.entry(read_send_id(id).0).or_default();
         let told_not_owned = send.told_not_owned.contains(&id);
+        if !send.told_not_owned.is_empty() {
+            judged!(self, "told-not-owned-is-not-owned");
+        }
         let owned_before = send.owned.is_some() || before.is_some_and(|before| accepted(before).is_some());
         send.owned = Some(id);
         if owned_before {
@@ -119,6 +126,7 @@ impl Auditor {
         for (write, before) in txn.writes.iter().zip(before) {
             let Some(before) = before.as_ref().filter(|found| is_newer(found.value.as_bytes())) else { continue };
             let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
+            judged!(self, "unknown-version-is-left");
             let aside = self.env.keys.quarantined(id);
             let keeps = |write: &Write| match &write.mutation {
                 Mutation::Put(value) if write.key == aside => {
@@ -171,6 +179,11 @@ impl Auditor {
             self.on_entry_revived(id, value, store, at);
             return;
         }
+        match self.intents.contains_key(&id.send) {
+            true => judged!(self, "recipient-materialises-once"),
+            false if self.ended_count > 0 => judged!(self, "settled-stays-settled"),
+            false => {}
+        }
         if self.entries.contains_key(&id) {
             match self.intents.contains_key(&id.send) {
                 true => self.on_made_again(id, at),
@@ -218,6 +231,10 @@ impl Auditor {
         let Some(ghost) = self.entries.get_mut(&id) else { return };
         let mut broken: Option<&'static str> = held_for_nothing.then_some("held-only-under-a-hold");
         let mut mark: Option<&'static str> = None;
+        judged!(self, "retention-origin-is-immutable");
+        if is_parked {
+            judged!(self, "held-only-under-a-hold");
+        }
         if after.origin != ghost.origin {
             broken = Some("retention-origin-is-immutable");
         }
@@ -227,6 +244,12 @@ impl Auditor {
         let by_its_claim = matches!(&about.subject, Subject::Entry(subject) if *subject == id);
         match about.what {
             "claim" if by_its_claim => {
+                if ghost.fence_max > Fence::default() {
+                    judged!(self, "fence-rises");
+                }
+                if before.lease.is_some() && ghost.lease.is_some() {
+                    judged!(self, "lease-is-exclusive");
+                }
                 if after.fence <= ghost.fence_max {
                     broken = Some("fence-rises");
                 }
@@ -241,11 +264,16 @@ impl Auditor {
             }
             "renew" if by_its_claim => {
                 mark = Some("lease-was-renewed");
+                judged!(self, "settle-holds-the-fence");
                 if about.fence != before.fence {
                     broken = Some("settle-holds-the-fence");
                 }
             }
             "settle" if by_its_claim => {
+                judged!(self, "settle-holds-the-fence", "acknowledged-is-not-retried");
+                if ghost.wake_pending {
+                    judged!(self, "wake-is-not-lost");
+                }
                 if about.fence != before.fence {
                     broken = Some("settle-holds-the-fence");
                 }
@@ -289,6 +317,7 @@ impl Auditor {
         if before.lease.is_none() || self.index_lost_at_all || !self.is_prompt {
             return;
         }
+        judged!(self, "reclaimed-waits-its-turn");
         let is_before = |(key, record): &(&Key, &Versioned)| {
             let Ok(other) = self.env.keys.read_entry(Kind::Entry, key) else { return false };
             let is_settled = |ghost: &GhostEntry| ghost.changed_at.as_ms() + self.plan_slack_ms <= at.as_ms();
@@ -309,15 +338,24 @@ impl Auditor {
             })
         };
         let Some(ghost) = self.entries.get_mut(&id) else { return };
+        judged!(self, "nothing-vanishes");
+        self.ended_count += 1;
+        if Entry::decode(before).is_ok_and(|entry| matches!(entry.body, Body::Staged { .. })) {
+            judged!(self, "payload-outlives-its-entries");
+        }
         let aside = put(&self.env.keys.quarantined(id)).map(Quarantined::decode);
         let mut broken = None;
         let end = if let Some(aside) = aside {
+            judged!(self, "quarantine-keeps-the-record");
             if aside.ok().map(|record| record.record) != Some(Bytes::from(before.as_bytes())) {
                 broken = Some("quarantine-keeps-the-record");
             }
             Some(End::Quarantined)
         } else {
             let fence_now = read_entry(before).map(|entry| entry.fence);
+            if about.what == "settle" {
+                judged!(self, "settle-holds-the-fence");
+            }
             if about.what == "settle" && fence_now.is_ok_and(|fence| fence != about.fence) {
                 broken = Some("settle-holds-the-fence");
             }

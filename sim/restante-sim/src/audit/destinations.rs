@@ -11,6 +11,7 @@ use restante_core::{Env, Subject};
 use restante_engine::SimTime;
 use restante_kv::{StoreTime, Txn, Value};
 
+use super::judged::judged;
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SubjectAlias};
 use crate::world::build::read_entry;
@@ -48,6 +49,8 @@ pub(super) struct GhostDestination {
     probe: Option<Probe>,
     /// Since when its circuit has not been closed, as it was committed.
     shut_since: Option<StoreTime>,
+    /// When a circuit that is not closed is forgotten, which closes it as well.
+    shut_until: StoreTime,
     closed_at: StoreTime,
     posts: Vec<GhostPost>,
     looked_at: StoreTime,
@@ -101,6 +104,13 @@ impl GhostDestination {
         self.boundaries().into_iter().filter(|at| *at <= now).rfind(ended)
     }
 
+    /// Forgets a circuit whose time is over.
+    fn forget(&mut self, now: StoreTime) {
+        if self.shut_since.is_some() && self.shut_until <= now {
+            (self.shut_since, self.closed_at) = (None, self.shut_until);
+        }
+    }
+
     /// Which attempts are under way for all that anybody knows.
     fn under_way(&mut self, now: StoreTime, timeout_ms: u64) -> &[GhostPost] {
         self.posts.retain(|post| now < post.began_at.plus_ms(timeout_ms));
@@ -116,6 +126,8 @@ pub(super) struct GateSeen {
     /// Notices committed before.
     said_count: usize,
     circuit: CircuitState,
+    /// Whether the circuit is forgotten by the latest instant that the gate may have taken for the snapshot's.
+    is_soon_closed: bool,
     failure_count: u32,
 }
 
@@ -149,6 +161,7 @@ impl Auditor {
             at: now,
             said_count,
             circuit: known.circuit_at(now),
+            is_soon_closed: known.circuit_at(self.around(now).1) == CircuitState::Closed,
             failure_count: entry.map_or(0, |entry| entry.failure_count),
         };
         if let Some(ghost) = self.entries.get_mut(&id) {
@@ -168,6 +181,7 @@ impl Auditor {
         if !matches!(about.what, "set-hold" | "count-attempt" | "gate") {
             return;
         }
+        judged!(self, "destination-changes-touch-few-rows");
         if txn.writes.len() > ROWS_MAX {
             self.violate(at, "destination-changes-touch-few-rows", vec![("command", about.what.to_owned())]);
         }
@@ -202,6 +216,9 @@ impl Auditor {
         let config = self.env.config.clone();
         let evidence = Self::of_destination(destination);
         let mut broken = None;
+        if after.breaker.is_some() || !after.holds.is_empty() {
+            judged!(self, "breaker-state-is-bounded");
+        }
         if let Some(breaker) = &after.breaker
             && !is_bounded(breaker, now.plus_ms(self.plan_slack_ms), &config)
         {
@@ -213,7 +230,17 @@ impl Auditor {
         let circuit = |known: &Destination| known.breaker.as_ref().map(|breaker| breaker.circuit.clone());
         let (was, is) = (circuit(&before), circuit(&after));
         let (tolerance_ms, slack_ms) = (self.tolerance_ms, self.plan_slack_ms);
+        match (&was, &is) {
+            (Some(Circuit::HalfOpen(first)), Some(Circuit::HalfOpen(second))) if first != second => {
+                judged!(self, "one-probe-in-flight");
+            }
+            (None | Some(Circuit::Counting(_)), Some(Circuit::Open { .. })) | (_, Some(Circuit::Counting(_))) => {
+                judged!(self, "circuit-opens-by-its-rule");
+            }
+            _ => {}
+        }
         let ghost = self.ghost_of(destination);
+        ghost.forget(now);
         if about.what == "count-attempt" && was != is {
             ghost.failed_at.push(now);
         }
@@ -244,6 +271,7 @@ impl Auditor {
             ghost.closed_at = now;
         }
         ghost.shut_since = is_shut.then(|| ghost.shut_since.unwrap_or(now));
+        ghost.shut_until = after.breaker.as_ref().map_or(now, |breaker| breaker.expires_at);
         if is.is_none() || is_shut {
             ghost.failed_at.clear();
         }
@@ -255,8 +283,11 @@ impl Auditor {
                 let seen = ghost.gate_seen.filter(|seen| seen.fence == probe.fence);
                 seen.is_some_and(|seen| ghost.origin.plus_ms(retention_ms) <= seen.at.minus_ms(tolerance_ms))
             };
-            if was != is && self.entries.get(&probe.entry).is_some_and(is_over) {
-                broken = broken.or(Some("expired-takes-no-probe"));
+            if was != is {
+                judged!(self, "expired-takes-no-probe");
+                if self.entries.get(&probe.entry).is_some_and(is_over) {
+                    broken = broken.or(Some("expired-takes-no-probe"));
+                }
             }
         }
         if let Some(property) = broken {
@@ -273,12 +304,19 @@ impl Auditor {
         let seen = entry.gate_seen.filter(|seen| seen.fence == post.fence);
         let (steady, tolerance_ms, slack_ms) = (self.is_steady, self.tolerance_ms, self.plan_slack_ms);
         let around = self.around(seen.map_or(now, |seen| seen.at));
-        let ghost = self.ghost_of(&post.destination);
+        let ghost = self.destinations.entry(post.destination.clone()).or_default();
+        ghost.forget(now);
         let mut broken = None;
         if let Some(seen) = seen {
+            if seen.said_count > 0 {
+                judged!(self, "no-post-under-a-hold");
+            }
+            if seen.circuit != CircuitState::Closed {
+                judged!(self, "open-circuit-passes-only-probes");
+            }
             let passes = match seen.circuit {
                 CircuitState::Closed => true,
-                CircuitState::Open(_) | CircuitState::Probing(_) | CircuitState::Probeable => is_probe,
+                CircuitState::Open(_) | CircuitState::Probing(_) | CircuitState::Probeable => is_probe || seen.is_soon_closed,
             };
             if !ghost.is_held_within(around, seen.said_count, slack_ms).contains(&false) {
                 broken = Some("no-post-under-a-hold");
@@ -287,16 +325,25 @@ impl Auditor {
             }
             let age_ms = seen.at.since_ms(created_at).saturating_sub(ghost.credit_ms(created_at, seen.at, seen.said_count));
             let is_limited = config.retry_age_max_ms > 0 && seen.failure_count > 0;
+            if is_limited {
+                judged!(self, "hold-credit-is-the-union");
+            }
             if is_limited && age_ms > config.retry_age_max_ms + slack_ms {
                 broken = broken.or(Some("hold-credit-is-the-union"));
             }
         }
         let released_at = ghost.hold_ended_at(now).unwrap_or_default().max(ghost.closed_at);
         let others = ghost.under_way(now, config.request_timeout_ms.saturating_sub(tolerance_ms));
+        if is_probe {
+            judged!(self, "one-probe-in-flight");
+        }
         if is_probe && others.iter().any(|other| other.is_probe) {
             broken = broken.or(Some("one-probe-in-flight"));
         }
         let own = || others.iter().filter(|other| (other.node, other.life) == (origin.node, origin.life));
+        if own().next().is_some() && config.share_per_destination() < config.concurrency {
+            judged!(self, "destination-keeps-to-its-share");
+        }
         if own().count() >= config.share_per_destination() {
             broken = broken.or(Some("destination-keeps-to-its-share"));
         }
@@ -306,6 +353,9 @@ impl Auditor {
             // What was claimed before the release is over soon, and was never part of the ramp.
             let since = released_at.plus_ms(500);
             let resumed = own().filter(|other| other.claimed_at > since).count() as u64;
+            if claimed_at > since && released_at > StoreTime::default() {
+                judged!(self, "released-is-resumed-step-by-step");
+            }
             if claimed_at > since && resumed > steps {
                 broken = broken.or(Some("released-is-resumed-step-by-step"));
             }
@@ -360,6 +410,9 @@ impl Auditor {
             let since = |instant: StoreTime| now.since_ms(instant.max(calm_since));
             let evidence = || vec![("entry", EntryAlias(id).to_string())];
             // What waited in a lane is the sweep's from when it became its head.
+            if entry.active && since(entry.ends_at(config.max_retention_ms).max(entry.vest_at)) > 0 {
+                judged!(self, "what-is-over-goes");
+            }
             if entry.active && since(entry.ends_at(config.max_retention_ms).max(entry.vest_at)) > sweeps_ms {
                 broken = broken.or_else(|| Some(("what-is-over-goes", evidence())));
             }
@@ -368,10 +421,12 @@ impl Auditor {
             let known = read_destination(&self.env, store, &entry.destination);
             if let Some(shut) = ghost.shut_since
                 && known.circuit_at(now) != CircuitState::Closed
-                && since(shut.max(entry.origin)) > config.circuit_held_max_ms + config.breaker_recovery_ms + sweeps_ms
                 && entry.active
             {
-                broken = broken.or_else(|| Some(("circuit-holds-end", evidence())));
+                judged!(self, "circuit-holds-end");
+                if since(shut.max(entry.origin)) > config.circuit_held_max_ms + config.breaker_recovery_ms + sweeps_ms {
+                    broken = broken.or_else(|| Some(("circuit-holds-end", evidence())));
+                }
             }
             let ended_at = ghost.hold_ended_at(now).map(|ended| ended.max(calm_since));
             let is_clear = !ghost.is_held(now, ghost.said.len(), 0) && ghost.shut_since.is_none();
@@ -382,23 +437,20 @@ impl Auditor {
                 && entry.lease.is_none()
                 && entry.vest_at <= ended_at
                 && known.paced_until <= ended_at
-                && now.since_ms(ended_at) > held_ms
-                && ghost.looked_at < ended_at
             {
-                broken = broken.or_else(|| Some(("held-work-is-looked-at", evidence())));
+                judged!(self, "held-work-is-looked-at");
+                if now.since_ms(ended_at) > held_ms && ghost.looked_at < ended_at {
+                    broken = broken.or_else(|| Some(("held-work-is-looked-at", evidence())));
+                }
             }
             let changed_at = self.entries.get(&id).map_or(0, |ghost| ghost.changed_at.as_ms());
             let due_at = entry.vest_at.max(calm_since).max(StoreTime::from_ms(EPOCH_MS + changed_at));
             let is_kept_back = ghost.shut_since.is_some() || !ghost.said.is_empty() || known.paced_until > calm_since;
-            if is_found
-                && entry.active
-                && entry.lease.is_none()
-                && !is_kept_back
-                && due_at >= ghost.closed_at
-                && now.since_ms(due_at) > found_ms
-                && ghost.looked_at < due_at
-            {
-                broken = broken.or_else(|| Some(("due-work-is-found", evidence())));
+            if is_found && entry.active && entry.lease.is_none() && !is_kept_back && due_at >= ghost.closed_at && due_at <= now {
+                judged!(self, "due-work-is-found");
+                if now.since_ms(due_at) > found_ms && ghost.looked_at < due_at {
+                    broken = broken.or_else(|| Some(("due-work-is-found", evidence())));
+                }
             }
         }
         if let Some((property, evidence)) = broken {

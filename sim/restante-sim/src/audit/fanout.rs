@@ -1,7 +1,7 @@
 //! What becomes of intents: published whole, expanded once and in order, ended visibly.
 
 use restante_core::Subject;
-use restante_core::atoms::{Bytes, EntryId, SendId};
+use restante_core::atoms::{Bytes, EntryId, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, SendRequest};
 use restante_core::plan::Recipient;
@@ -10,6 +10,7 @@ use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned};
 
 use super::ghost::{End, GhostIntent, GhostLease};
+use super::judged::judged;
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SendAlias};
 use crate::world::build::read_entry;
@@ -75,6 +76,7 @@ impl Auditor {
             self.violate(at, "expansion-holds-the-fence", of_send(send));
             return;
         }
+        judged!(self, "publish-is-whole");
         if !self.is_published_whole(send, &intent, &recipients, store) {
             self.violate(at, "publish-is-whole", of_send(send));
         }
@@ -161,8 +163,15 @@ impl Auditor {
         let mut mark = None;
         // The last chunk of one intent activates the next one of its order key.
         let is_its_own = about.subject == Subject::Send(send);
+        judged!(self, "retention-origin-is-immutable");
         match about.what {
             "claim-intent" => {
+                if ghost.fence_max > Fence::default() {
+                    judged!(self, "fence-rises");
+                }
+                if before.lease.is_some() && ghost.lease.is_some() {
+                    judged!(self, "lease-is-exclusive");
+                }
                 if after.fence <= ghost.fence_max {
                     broken = Some("fence-rises");
                 }
@@ -173,7 +182,12 @@ impl Auditor {
                     broken = broken.or(Some("lease-is-exclusive"));
                 }
             }
-            "expand" if is_its_own && about.fence != before.fence => broken = Some("expansion-holds-the-fence"),
+            "expand" if is_its_own => {
+                judged!(self, "expansion-holds-the-fence");
+                if about.fence != before.fence {
+                    broken = Some("expansion-holds-the-fence");
+                }
+            }
             _ => {}
         }
         if after.origin != before.origin {
@@ -181,6 +195,9 @@ impl Auditor {
         }
         ghost.fence_max = ghost.fence_max.max(after.fence);
         ghost.lease = after.lease.map(|lease| GhostLease { fence: after.fence, expires_at: lease.expires_at });
+        if before.cursor > 0 {
+            judged!(self, "cursor-never-goes-back");
+        }
         if after.cursor < before.cursor {
             broken = Some("cursor-never-goes-back");
         }
@@ -209,6 +226,10 @@ impl Auditor {
         if made.is_empty() && passed.is_empty() {
             return;
         }
+        judged!(self, "cursor-counts-entries", "snapshot-is-followed");
+        if self.has_intruder(send) {
+            judged!(self, "conflict-is-parked");
+        }
         if !made.iter().copied().eq(passed.clone()) {
             self.violate(at, "cursor-counts-entries", of_send(send));
         }
@@ -228,6 +249,9 @@ impl Auditor {
         let Some(ghost) = self.intents.get_mut(&send) else { return };
         ghost.cursor = ghost.cursor.max(passed.end);
         let order_key = ghost.order_key.clone();
+        if order_key.as_ref().and_then(|key| self.queues.get(key)).is_some_and(|queue| queue.len() > 1) {
+            judged!(self, "only-the-head-expands");
+        }
         let is_its_turn = |key| self.queues.get(key).and_then(|queue| queue.front()) == Some(&send);
         if !order_key.as_ref().is_none_or(is_its_turn) {
             self.violate(at, "only-the-head-expands", of_send(send));
@@ -242,10 +266,18 @@ impl Auditor {
         if let Ok(before) = &readable
             && about.what == "expand"
         {
+            judged!(self, "expansion-holds-the-fence");
             if about.fence != before.fence {
                 self.violate(at, "expansion-holds-the-fence", of_send(send));
             }
             self.on_expanded(send, before.cursor..before.total, txn, at);
+        }
+        judged!(self, "intent-ends-visibly");
+        if aside.is_some() {
+            judged!(self, "quarantine-keeps-the-record");
+            if self.has_intruder(send) {
+                judged!(self, "conflict-is-parked");
+            }
         }
         let Some(ghost) = self.intents.get_mut(&send) else { return };
         ghost.changed_at = at;
@@ -286,6 +318,7 @@ impl Auditor {
     }
 
     fn on_recipients_pruned(&mut self, send: SendId, store: &Model, at: SimTime) {
+        judged!(self, "recipients-outlive-their-expansion");
         let keys = &self.env.keys;
         let keepers = [keys.stage(send), keys.intent(send), keys.quarantined(EntryId::of_intent(send))];
         if keepers.iter().any(|key| store.get(key).is_some()) {
@@ -315,6 +348,10 @@ impl Auditor {
 
     pub(crate) fn intruders(&self) -> Vec<EntryId> {
         self.intruders.iter().copied().collect()
+    }
+
+    fn has_intruder(&self, send: SendId) -> bool {
+        self.intruders.iter().any(|id| id.send == send)
     }
 
     pub(crate) fn is_intruder(&self, id: EntryId) -> bool {

@@ -7,12 +7,14 @@ use restante_core::atoms::{Bytes, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, LegacyEnd, OldDelivery, OldMessage, PostResult};
 use restante_core::plan::{DepthReport, Recipient};
-use restante_core::record::{Destination, Entry, Intent, Marker, MarkerState, Record};
+use restante_core::record::{Destination, Intent, Marker, MarkerState, Record};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn};
 
 use super::Auditor;
+use super::judged::judged;
 use crate::world::Origin;
+use crate::world::build::read_entry;
 
 /// The truth about a message of the old queue.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +95,7 @@ impl Auditor {
         let state = markers.filter_map(put).next();
         match (about.what, state) {
             ("legacy-gate", Some(MarkerState::Tried { .. })) => {
+                judged!(self, "owned-is-not-attempted");
                 let is_owned = self.old.get(&id).is_some_and(|ghost| ghost.owned.is_some());
                 if is_owned {
                     self.violate(at, "owned-is-not-attempted", of_old(&id));
@@ -106,10 +109,11 @@ impl Auditor {
     fn on_adopted(&mut self, id: &Arc<str>, send: SendId, txn: &Txn, at: SimTime) {
         let keys = &self.env.keys;
         let failures = txn.writes.iter().find_map(|write| match (keys.kind_of(&write.key), &write.mutation) {
-            (Some(Kind::Entry), Mutation::Put(value)) => Entry::decode(value).ok().map(|entry| entry.failure_count),
+            (Some(Kind::Entry), Mutation::Put(value)) => read_entry(value).ok().map(|entry| entry.failure_count),
             (Some(Kind::Intent), Mutation::Put(value)) => Intent::decode(value).ok().map(|intent| intent.failure_count),
             _ => None,
         });
+        judged!(self, "old-attempts-count", "late-adoption-is-refused", "adopted-at-most-once", "closed-intake-adopts-nothing");
         let Some(ghost) = self.old.get_mut(id) else { return };
         let mut broken = None;
         if failures != Some(ghost.failures) {
@@ -139,6 +143,7 @@ impl Auditor {
 
     pub(crate) fn on_old_attempt(&mut self, origin: Origin, id: &Arc<str>, at: SimTime) {
         self.mark("old-message-attempted");
+        judged!(self, "old-hold-is-honoured");
         let Some((seen, is_held, is_owned)) = self.old_seen.get(&(origin.node, origin.task)) else { return };
         match (seen == id, is_held, is_owned) {
             (true, true, _) => self.violate(at, "old-hold-is-honoured", of_old(id)),
@@ -174,6 +179,7 @@ impl Auditor {
 
     /// A message leaves the old queue.
     pub(crate) fn on_old_completed(&mut self, id: &Arc<str>, at: SimTime) {
+        judged!(self, "adopted-before-completed");
         // Others never came in by us.
         let Some(ghost) = self.old.get_mut(id) else { return };
         ghost.is_gone = true;
@@ -203,6 +209,7 @@ impl Auditor {
     /// A caller is told that the old queue owns its send.
     pub(crate) fn on_told_handed_over(&mut self, id: &str, at: SimTime) {
         self.mark("send-was-handed-over");
+        judged!(self, "handed-over-is-queued");
         if !self.old.contains_key(id) {
             self.violate(at, "handed-over-is-queued", vec![("send", id.to_owned())]);
         }
@@ -213,6 +220,7 @@ impl Auditor {
     /// Somebody was told that the backlog is drained; `recount` is what was there at that snapshot.
     pub(super) fn on_told_drained(&mut self, recount: &DepthReport, at: SimTime) {
         self.mark("drained-was-proved");
+        judged!(self, "drained-is-drained");
         self.is_drained = !self.intake_open;
         if recount.entries > 0 || recount.intents > 0 || recount.intake_open {
             self.violate(at, "drained-is-drained", vec![("depth", "not zero".to_owned())]);

@@ -4,6 +4,7 @@ mod commits;
 mod destinations;
 mod fanout;
 mod ghost;
+pub(crate) mod judged;
 mod legacy;
 mod posts;
 mod properties;
@@ -23,12 +24,13 @@ use restante_core::{CircuitChange, Env, Observation, Rejection};
 use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Schedule};
 use crate::world::alias::{EntryAlias, SendAlias, SendKey, owner_id, read_send_id};
 use crate::world::build::read_entry;
 use crate::world::{CLOCK_STEP, EPOCH_MS, Origin, Task};
 use destinations::GhostDestination;
 use ghost::{End, GhostEntry, GhostIntent, GhostLane, GhostSend};
+use judged::{Judged, judged};
 
 /// Evidence of a violation: role and alias.
 pub(crate) type Evidence = Vec<(&'static str, String)>;
@@ -39,6 +41,11 @@ const PLAN_SLACK_MS: u64 = 3_000;
 fn longest_pause_ms(scenario: &Scenario) -> u64 {
     let process = &scenario.faults.process;
     if process.pause.0 > 0 { process.pause_length.map_or(10_000, |length| length.max.0) } else { 0 }
+}
+
+/// How much later than its time an event may happen, because another is preferred.
+fn held_back_ms(scenario: &Scenario) -> u64 {
+    if scenario.world.schedule == Schedule::Timed { 0 } else { scenario.world.reorder_within.0 }
 }
 
 /// Two rounds of one worker with everything it can have under way, if every destination has something for it.
@@ -71,8 +78,12 @@ pub(crate) struct Auditor {
     env: Arc<Env>,
     pub(crate) violation: Option<Violation>,
     pub(crate) marks: Marks,
+    /// How often each property was judged where it could have been violated.
+    pub(crate) judged: Judged,
     pub(crate) accepted_count: u64,
     pub(crate) delivered_count: u64,
+    /// Entries that are terminal.
+    ended_count: u64,
     /// Recipients of committed sends, as their markers say.
     recipient_count: i64,
     entries: BTreeMap<EntryId, GhostEntry>,
@@ -140,8 +151,10 @@ impl Auditor {
             env: env.clone(),
             violation: None,
             marks: Marks::new(),
+            judged: Judged::default(),
             accepted_count: 0,
             delivered_count: 0,
+            ended_count: 0,
             recipient_count: 0,
             entries: BTreeMap::new(),
             sends: BTreeMap::new(),
@@ -167,7 +180,8 @@ impl Auditor {
             is_steady: scenario.faults.process == Default::default()
                 && scenario.faults.store.slow.0 == 0
                 && scenario.world.store_clock,
-            ahead_ms: tolerance_ms + if scenario.world.store_clock { 0 } else { longest_pause_ms(scenario) },
+            ahead_ms: tolerance_ms
+                + if scenario.world.store_clock { 0 } else { longest_pause_ms(scenario) + held_back_ms(scenario) },
             plan_slack_ms: PLAN_SLACK_MS + longest_pause_ms(scenario),
             is_calm: {
                 let faults = &scenario.faults;
@@ -216,20 +230,26 @@ impl Auditor {
 
     pub(crate) fn on_told_owned(&mut self, key: SendKey, told: SendId, duplicate: bool, at: SimTime) {
         let owned = self.sends.get(&key).and_then(|send| send.owned);
+        judged!(self, "told-owned-is-owned");
         if owned != Some(told) {
             self.violate(at, "told-owned-is-owned", vec![("send", key.to_string())]);
         }
         if duplicate {
+            judged!(self, "one-send-per-key");
             self.mark("repetition-found-the-send-owned");
         }
     }
 
     pub(crate) fn on_told_not_owned(&mut self, key: SendKey, id: SendId, failure: &Failure, at: SimTime) {
         match failure {
-            Failure::Rejected(Rejection::IntakeClosed) => self.mark("closed-intake-refused"),
+            Failure::Rejected(Rejection::IntakeClosed) => {
+                judged!(self, "closed-intake-accepts-nothing");
+                self.mark("closed-intake-refused");
+            }
             Failure::Rejected(Rejection::IdempotencyConflict(_)) => self.mark("misused-key-was-refused"),
             _ => {}
         }
+        judged!(self, "told-not-owned-is-not-owned");
         let send = self.sends.entry(key).or_default();
         send.told_not_owned.insert(id);
         if send.owned == Some(id) {
@@ -241,11 +261,17 @@ impl Auditor {
 
     pub(crate) fn on_ended(&mut self, entry: EntryId, end: &DeliveryEnd, at: SimTime) {
         let is_terminal = matches!(end, DeliveryEnd::Settled(Settled::Delivered | Settled::Dropped(_) | Settled::Gone));
+        if is_terminal {
+            judged!(self, "settled-is-settled");
+        }
         if is_terminal && self.entries.get(&entry).is_some_and(|ghost| ghost.end.is_none()) {
             self.violate(at, "settled-is-settled", vec![("entry", EntryAlias(entry).to_string())]);
         }
         match end {
-            DeliveryEnd::LeaseLost => self.mark("lease-lost-before-settle"),
+            DeliveryEnd::LeaseLost => {
+                judged!(self, "settle-holds-the-fence");
+                self.mark("lease-lost-before-settle");
+            }
             DeliveryEnd::Settled(Settled::Gone) => self.mark("ambiguous-settle-had-happened"),
             DeliveryEnd::Settled(Settled::Deferred) => self.mark("gate-deferred"),
             DeliveryEnd::Settled(Settled::Parked(Block::Held)) => self.mark("gate-parked-held"),
@@ -282,6 +308,7 @@ impl Auditor {
             Observation::Dropped { reason: DropReason::CircuitHeld, .. } => self.mark("dropped-circuit-held"),
             Observation::Dropped { reason: DropReason::RetryAge, entry } => {
                 self.mark("dropped-for-age");
+                judged!(self, "hold-credit-is-the-union");
                 if self.dropped_for_age_too_early(*entry) {
                     self.violate(at, "hold-credit-is-the-union", vec![("entry", EntryAlias(*entry).to_string())]);
                 }
@@ -357,6 +384,9 @@ impl Auditor {
     }
 
     fn check_conservation(&mut self, recount: &DepthReport, at: SimTime) {
+        if self.recipient_count > 0 {
+            judged!(self, "recipients-are-conserved");
+        }
         let ended = |end| self.entries.values().filter(|ghost| ghost.end == end).count() as i64;
         let (alive, quarantined) = (ended(None), ended(Some(End::Quarantined)));
         let unexpanded = |end| {
@@ -387,6 +417,7 @@ impl Auditor {
     }
 
     fn compare_depth(&mut self, report: DepthReport, recount: DepthReport, at: SimTime) {
+        judged!(self, "depth-is-the-recount");
         let differing = [
             ("entries", report.entries != recount.entries),
             ("leased", report.leased != recount.leased),
@@ -459,11 +490,15 @@ impl Auditor {
 
     /// A run has ended as it should: was every healthy host served in time?
     pub(crate) fn check_healthy(&mut self, bound: Option<crate::scenario::Ms>, at: SimTime) {
-        if let (Some(bound), Some(p99_ms)) = (bound, self.healthy_p99_ms())
-            && p99_ms > bound.0
-        {
+        if let (Some(bound), Some(p99_ms)) = (bound, self.healthy_p99_ms()) {
             let property = if self.ailing_count > 0 { "a-dead-host-starves-nobody" } else { "polling-keeps-up" };
-            self.violate(at, property, vec![("hosts", "healthy".to_owned())]);
+            match self.ailing_count {
+                0 => judged!(self, "polling-keeps-up"),
+                _ => judged!(self, "a-dead-host-starves-nobody"),
+            }
+            if p99_ms > bound.0 {
+                self.violate(at, property, vec![("hosts", "healthy".to_owned())]);
+            }
         }
     }
 
@@ -473,6 +508,7 @@ impl Auditor {
             return;
         }
         self.mark("run-proved-empty");
+        judged!(self, "no-more-means-none");
         let began = StoreTime::from_ms(EPOCH_MS + began_at.as_ms());
         let limit = began.minus_ms(self.tolerance_ms);
         let keys = &self.env.keys;

@@ -7,6 +7,7 @@ use restante_engine::SimTime;
 use restante_kv::StoreTime;
 
 use super::Auditor;
+use super::judged::judged;
 use crate::world::Origin;
 use crate::world::alias::{EntryAlias, read_send_id};
 
@@ -19,6 +20,7 @@ impl Auditor {
             return;
         };
         let mut broken = None;
+        judged!(self, "one-post-per-token", "no-post-after-retention", "post-begins-under-lease");
         if !ghost.posted.insert(post.fence) {
             broken = Some("one-post-per-token");
         }
@@ -33,15 +35,21 @@ impl Auditor {
         if let (Some((fence, read_at)), Some((paced_at, until))) = (ghost.gate_read_at, self.paced.get(&ghost.destination))
             && fence == post.fence
             && read_at > *paced_at
-            && now.plus_ms(tolerance_ms) < *until
         {
-            broken = Some("pause-is-honoured");
+            judged!(self, "pause-is-honoured");
+            if now.plus_ms(tolerance_ms) < *until {
+                broken = Some("pause-is-honoured");
+            }
         }
-        if let Some(lane) = &ghost.lane
-            && self.lanes.get(lane).and_then(|queue| queue.front()).is_some_and(|head| *head != post.entry)
+        if let Some(queue) = ghost.lane.as_ref().and_then(|lane| self.lanes.get(lane))
             && ghost.end.is_none()
         {
-            broken = Some("lane-order");
+            if queue.len() > 1 {
+                judged!(self, "lane-order");
+            }
+            if queue.front().is_some_and(|head| *head != post.entry) {
+                broken = Some("lane-order");
+            }
         }
         if let Some(property) = broken {
             self.violate(at, property, evidence);
@@ -50,6 +58,7 @@ impl Auditor {
     }
 
     pub(crate) fn on_arrive(&mut self, entry: EntryId, fence: Fence, payload: &Bytes, code: u16, at: SimTime) {
+        judged!(self, "payload-arrives-whole");
         let whole = self.sends.get(&read_send_id(entry.send).0).is_some_and(|send| send.payload == *payload);
         if !whole {
             self.violate(at, "payload-arrives-whole", vec![("entry", EntryAlias(entry).to_string())]);

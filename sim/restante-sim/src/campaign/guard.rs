@@ -141,6 +141,8 @@ pub(super) fn panicked(seed: u64, options: &RunOptions, violation: Violation, Pa
         healthy_p99_ms: None,
         sim_time: SimTime::ZERO,
         marks: Marks::new(),
+        judged: Marks::new(),
+        operations: Marks::new(),
         faults: FaultCounts::new(),
         trace,
         log: Decider::with_tape(seed, &options.tape).log().clone(),
@@ -206,7 +208,8 @@ pub fn divergence(
 pub(crate) fn is_same(one: &RunResult, other: &RunResult) -> bool {
     let summary = |run: &RunResult| (run.digest, run.events, run.entries, run.delivered, run.sim_time);
     let found = |run: &RunResult| run.violation.as_ref().map(Violation::fingerprint);
-    summary(one) == summary(other) && found(one) == found(other) && one.marks == other.marks && one.faults == other.faults
+    let counts = |run: &RunResult| [run.marks.clone(), run.judged.clone(), run.operations.clone()];
+    summary(one) == summary(other) && found(one) == found(other) && counts(one) == counts(other) && one.faults == other.faults
 }
 
 fn first_difference(one: &Trace, other: &Trace) -> Difference {

@@ -1,6 +1,6 @@
 //! The keyed queue's world, as campaigns, capsules and reports see worlds.
 
-use restante_engine::{Decider, FaultCounts, SimTime, Violation};
+use restante_engine::{Decider, FaultCounts, Marks, SimTime, Violation};
 
 use super::guard::{Panic, caught, panicked};
 use crate::RunResult;
@@ -25,6 +25,8 @@ pub(super) fn run(seed: u64, options: &keyed::RunOptions) -> RunResult {
         healthy_p99_ms: None,
         sim_time: run.sim_time,
         marks: run.marks,
+        judged: run.judged,
+        operations: Marks::new(),
         faults: FaultCounts::new(),
         trace: run.trace,
         log: run.log,
@@ -122,6 +124,8 @@ impl KeyedBound {
                 delivered: again.completed,
                 healthy_p99_ms: None,
                 marks: again.marks,
+                judged: Marks::new(),
+                operations: Marks::new(),
                 faults: FaultCounts::new(),
                 trace: again.trace,
                 log: Decider::new(0).log().clone(),

@@ -16,12 +16,12 @@
 //! What the wall clock showed is in [`Outcome::wall`] and nowhere else.
 
 mod budget;
-mod families;
 mod guard;
 mod hunt;
 mod keyed;
 mod plan;
 mod pool;
+mod rows;
 mod run;
 mod sweep;
 mod tally;
@@ -31,16 +31,17 @@ mod workload;
 mod worlds;
 
 pub use self::budget::parse_budget;
-pub use self::families::families;
 pub use self::guard::{Difference, Divergence, HarnessError, divergence, run_guarded};
 pub(crate) use self::guard::{Panic, caught};
 pub use self::hunt::{Hunt, InGeneral, RATED_SEEDS, hunt, hunt_in_general};
 pub use self::keyed::{ExplorationPanicked, KEYED, KEYED_WHY, KeyedBound};
 pub use self::plan::{Failure, Outcome, Plan, ScenarioOutcome, Target};
 pub use self::pool::map;
+pub use self::rows::{About, Counted, Row, rows};
 pub use self::run::{Watch, run};
 pub use self::tally::{FailedSeed, Tally};
 pub use self::vacuity::{JUDGED_RUNS_MIN, Sums, Vacuity, vacuities};
 pub use self::verdict::Verdict;
 pub use self::workload::{SeedOptions, Workload};
 pub use self::worlds::{Planted, Simulated};
+pub use crate::scenario::families;

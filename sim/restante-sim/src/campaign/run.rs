@@ -53,14 +53,12 @@ fn conclude(workload: Workload, mut tally: Tally, planted: Option<Planted>) -> S
     let is_clean = tally.failed.is_empty() && tally.divergence.is_none() && tally.harness_error.is_none();
     let vacuities = match planted {
         None if is_clean && tally.runs > 0 => {
-            let (marks, faults) = (&tally.marks, &tally.faults);
             let sums = Sums {
                 runs: tally.runs,
                 events: tally.events,
                 delivered: tally.delivered,
                 expected: tally.expected_count,
-                marks,
-                faults,
+                counted: tally.counted(),
             };
             vacuities(&workload, sums)
         }

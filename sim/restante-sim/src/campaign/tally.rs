@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use restante_engine::{Digest, FaultCounts, Marks};
 
+use super::Counted;
 use super::guard::{Divergence, HarnessError};
 use crate::RunResult;
 
@@ -24,6 +25,8 @@ pub(super) struct Ran {
     delivered: u64,
     sim_us: u64,
     marks: Marks,
+    judged: Marks,
+    operations: Marks,
     faults: FaultCounts,
     fingerprint: Option<String>,
 }
@@ -37,6 +40,8 @@ impl From<RunResult> for Ran {
             delivered: run.delivered,
             sim_us: run.sim_time.as_us(),
             marks: run.marks,
+            judged: run.judged,
+            operations: run.operations,
             faults: run.faults,
             fingerprint: run.violation.map(|violation| violation.fingerprint()),
         }
@@ -80,6 +85,10 @@ pub struct Tally {
     pub sim_us: u64,
     /// Marks of all runs.
     pub marks: Marks,
+    /// How often each property was judged in all runs.
+    pub judged: Marks,
+    /// Operations of all runs.
+    pub operations: Marks,
     /// Faults of all runs.
     pub faults: FaultCounts,
     /// The seeds that violated a property.
@@ -107,6 +116,8 @@ impl Tally {
             delivered: 0,
             sim_us: 0,
             marks: Marks::new(),
+            judged: Marks::new(),
+            operations: Marks::new(),
             faults: FaultCounts::new(),
             failed: Vec::new(),
             divergence: None,
@@ -155,6 +166,8 @@ impl Tally {
         self.delivered += ran.delivered;
         self.sim_us = self.sim_us.saturating_add(ran.sim_us);
         self.marks.merge(&ran.marks);
+        self.judged.merge(&ran.judged);
+        self.operations.merge(&ran.operations);
         self.faults.merge(&ran.faults);
         let property = |fingerprint: &str| fingerprint.split(' ').next().map(str::to_owned);
         if self.expected.is_some() && ran.fingerprint.as_deref().and_then(property) == self.expected {
@@ -168,6 +181,11 @@ impl Tally {
     /// Chain over the digests of the runs, in the order of the seeds.
     pub fn digest(&self) -> u128 {
         self.chain.value()
+    }
+
+    /// What was counted, for the vacuity report.
+    pub fn counted(&self) -> Counted<'_> {
+        Counted { faults: &self.faults, operations: &self.operations, judged: &self.judged, marks: &self.marks }
     }
 
     /// Medians per run: events, entries, delivered faults.
@@ -193,6 +211,8 @@ mod tests {
             delivered: 1,
             sim_us: 1,
             marks: Marks::new(),
+            judged: Marks::new(),
+            operations: Marks::new(),
             faults: FaultCounts::new(),
             fingerprint: fails.then(|| format!("broken at={index}")),
         })

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use restante_engine::{FaultCounts, Marks};
-
-use super::Workload;
-use super::families::families;
+use super::{About, Counted, Row, Simulated, Workload, rows};
 use crate::keyed;
 use crate::scenario::Scenario;
+use crate::scenario::families;
 
 /// The fewest runs of a scenario that are judged as a set.
 pub const JUDGED_RUNS_MIN: u64 = 50;
@@ -27,6 +25,10 @@ pub enum Vacuity {
     NeverDelivered(String),
     /// A state was expected that no run reached.
     NeverReached(String),
+    /// An operation was expected that no run reached.
+    NeverDone(String),
+    /// A property was to be judged, and in no run it could have been found violated.
+    NeverJudged(String),
     /// A planted bug was to violate a property, and no run did.
     NeverViolated(String),
 }
@@ -40,6 +42,8 @@ impl fmt::Display for Vacuity {
             Self::NeverRequested(family) => write!(f, "the fault {family} is enabled and was never asked for"),
             Self::NeverDelivered(family) => write!(f, "the fault {family} was asked for and never happened to anybody"),
             Self::NeverViolated(property) => write!(f, "{property} was to be violated by the planted bug, and no run did"),
+            Self::NeverDone(operation) => write!(f, "the operation {operation} was expected and never reached"),
+            Self::NeverJudged(property) => write!(f, "{property} was never judged where it could have been found violated"),
             Self::NeverReached(mark) => write!(f, "the state {mark} was expected and never reached"),
         }
     }
@@ -56,10 +60,8 @@ pub struct Sums<'t> {
     pub delivered: u64,
     /// How many violated the property that the scenario expects to see violated.
     pub expected: u64,
-    /// Their marks.
-    pub marks: &'t Marks,
-    /// Their faults.
-    pub faults: &'t FaultCounts,
+    /// What was counted in them.
+    pub counted: Counted<'t>,
 }
 
 /// What the runs did not prove. Fewer than [`JUDGED_RUNS_MIN`] are judged only for having done anything.
@@ -85,15 +87,34 @@ fn of_scenario(scenario: &Scenario, sums: Sums<'_>) -> Vec<Vacuity> {
     if sums.delivered == 0 {
         found.push(Vacuity::NoDeliveries);
     }
-    for (family, _) in families(&scenario.faults).into_iter().filter(|(_, is_enabled)| *is_enabled) {
-        if sums.faults.count(family).requested == 0 {
-            found.push(Vacuity::NeverRequested(family.to_owned()));
+    let Counted { faults, marks, .. } = sums.counted;
+    // Of a swarm, a seed takes a part: how many runs it takes until all has been there, the scenario says.
+    if scenario.swarm.is_none() {
+        for (family, _) in families(&scenario.faults).into_iter().filter(|(_, is_enabled)| *is_enabled) {
+            if faults.count(family).requested == 0 {
+                found.push(Vacuity::NeverRequested(family.to_owned()));
+            }
         }
+        found.extend(faults.vacuous().map(|family| Vacuity::NeverDelivered(family.to_owned())));
     }
-    found.extend(sums.faults.vacuous().map(|family| Vacuity::NeverDelivered(family.to_owned())));
-    let missing = scenario.expect.sometimes.iter().filter(|mark| sums.marks.count(mark) == 0);
+    if scenario.expect.no_empty_row_from.is_some_and(|from| sums.runs >= from) {
+        found.extend(rows(Simulated::Backlog, sums.counted).iter().filter(|row| row.is_empty()).map(of_row));
+    }
+    let missing = scenario.expect.sometimes.iter().filter(|mark| marks.count(mark) == 0);
     found.extend(missing.map(|mark| Vacuity::NeverReached(mark.clone())));
     found
+}
+
+/// What an empty row says.
+fn of_row(row: &Row) -> Vacuity {
+    let name = row.name.to_owned();
+    match row.about {
+        About::Fault { requested: 0, .. } => Vacuity::NeverRequested(name),
+        About::Fault { .. } => Vacuity::NeverDelivered(name),
+        About::Operation { .. } => Vacuity::NeverDone(name),
+        About::Property { .. } => Vacuity::NeverJudged(name),
+        About::State { .. } => Vacuity::NeverReached(name),
+    }
 }
 
 /// Too rare for the fewest runs that are judged: one set in fifty would not reach it.
@@ -102,7 +123,7 @@ const KEYED_RARE: &str = "cancel-came-too-late";
 /// The keyed queue's workload has to reach every state that is not rare.
 fn of_keyed(sums: Sums<'_>) -> Vec<Vacuity> {
     let none = (sums.delivered == 0).then_some(Vacuity::NoCompletions);
-    let missing = sums.marks.missing(keyed::PROPERTIES).filter(|property| property.name != KEYED_RARE);
+    let missing = sums.counted.marks.missing(keyed::PROPERTIES).filter(|property| property.name != KEYED_RARE);
     let missing = missing.map(|property| Vacuity::NeverReached(property.name.to_owned()));
     none.into_iter().chain(missing).collect()
 }
@@ -111,7 +132,7 @@ fn of_keyed(sums: Sums<'_>) -> Vec<Vacuity> {
 mod tests {
     use restante_engine::{FaultCounts, Marks};
 
-    use super::{JUDGED_RUNS_MIN, Sums, Vacuity, Workload, vacuities};
+    use super::{Counted, JUDGED_RUNS_MIN, Simulated, Sums, Vacuity, Workload, rows, vacuities};
     use crate::campaign::Target;
     use crate::scenario;
 
@@ -120,9 +141,14 @@ mod tests {
         Target { source: "test".into(), text: text.into(), scenario }.into()
     }
 
+    /// As if nothing else had been counted.
+    fn counted<'t>(faults: &'t FaultCounts, marks: &'t Marks) -> Counted<'t> {
+        Counted { faults, operations: marks, judged: marks, marks }
+    }
+
     fn judge(runs: u64, events: u64, delivered: u64, faults: &FaultCounts, marks: &Marks) -> Vec<Vacuity> {
         let text = "why = \"test\"\n[faults.network]\nlost_request = \"1%\"\n[expect]\nsometimes = [\"posted-twice\"]";
-        vacuities(&workload(text), Sums { runs, events, delivered, expected: 0, marks, faults })
+        vacuities(&workload(text), Sums { runs, events, delivered, expected: 0, counted: counted(faults, marks) })
     }
 
     #[test]
@@ -142,11 +168,35 @@ mod tests {
     }
 
     #[test]
+    fn a_set_that_claims_everything_is_told_every_empty_row() {
+        let workload = workload("why = \"test\"\n[expect]\nno_empty_row_from = 70");
+        let (faults, marks) = (FaultCounts::new(), Marks::new());
+        let judge = |workload: &Workload, runs| {
+            vacuities(workload, Sums { runs, events: 9, delivered: 9, expected: 0, counted: counted(&faults, &marks) })
+        };
+        assert_eq!(judge(&workload, 69), []);
+        let all = judge(&workload, 70);
+        assert_eq!(all.len(), rows(Simulated::Backlog, counted(&faults, &marks)).len());
+        for expected in [
+            Vacuity::NeverRequested("store.slow".into()),
+            Vacuity::NeverDone("schedule.pos".into()),
+            Vacuity::NeverJudged("lane-order".into()),
+            Vacuity::NeverReached("posted-twice".into()),
+        ] {
+            assert!(all.contains(&expected), "{expected}");
+        }
+        // What a swarm enables, not every set of its seeds has to have.
+        let text = "why = \"test\"\n[faults.store]\nslow = \"1%\"";
+        assert_eq!(judge(&self::workload(text), 60), [Vacuity::NeverRequested("store.slow".into())]);
+        assert_eq!(judge(&self::workload(&format!("{text}\n[swarm]\nfamilies = true")), 60), []);
+    }
+
+    #[test]
     fn a_planted_bug_that_nothing_finds_is_vacuous() {
         let text = "why = \"test\"\nplanted = \"panics\"\n[expect]\nviolation = \"does-not-panic\"";
         let workload = workload(text);
         let (faults, marks) = (FaultCounts::new(), Marks::new());
-        let sums = |expected| Sums { runs: 50, events: 9, delivered: 9, expected, marks: &marks, faults: &faults };
+        let sums = |expected| Sums { runs: 50, events: 9, delivered: 9, expected, counted: counted(&faults, &marks) };
         assert_eq!(vacuities(&workload, sums(0)), [Vacuity::NeverViolated("does-not-panic".into())]);
         assert_eq!(vacuities(&workload, sums(1)), []);
     }
@@ -163,7 +213,7 @@ mod tests {
     fn the_keyed_queue_has_to_reach_its_states() {
         let (faults, marks) = (FaultCounts::new(), Marks::new());
         let judge = |runs| {
-            let sums = Sums { runs, events: 9, delivered: 0, expected: 0, marks: &marks, faults: &faults };
+            let sums = Sums { runs, events: 9, delivered: 0, expected: 0, counted: counted(&faults, &marks) };
             vacuities(&Workload::Keyed, sums)
         };
         assert_eq!(judge(JUDGED_RUNS_MIN - 1), []);

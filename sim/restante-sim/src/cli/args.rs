@@ -89,6 +89,12 @@ pub(super) struct RunFlags {
     /// Plant this bug; without SCENARIO, in its own scenario [default: what a negative scenario plants]
     #[arg(long, value_name = "NAME", value_parser = mutant_names(), hide_possible_values = true)]
     pub(super) mutant: Option<Planted>,
+    /// Show the vacuity report: what was asked for, reached, judged and seen, row by row
+    #[arg(long)]
+    pub(super) vacuity: bool,
+    /// Plant bugs in these very runs: exit code 0 if every scenario raises the alarm, 4 if one does not
+    #[arg(long, conflicts_with_all = ["mutant", "vacuity"])]
+    pub(super) canary: bool,
     /// Print the results as one JSON document
     #[arg(long)]
     pub(super) json: bool,

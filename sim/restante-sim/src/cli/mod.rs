@@ -1,6 +1,7 @@
 //! The command line: arguments in, one verdict out.
 
 mod args;
+mod canary;
 mod check;
 mod conformance;
 mod list;
@@ -31,6 +32,7 @@ pub(crate) fn main() -> Verdict {
     let command = cli.command.unwrap_or(Command::Run(RunArgs { scenarios: Vec::new(), flags: cli.flags }));
     let mut output = Output::new();
     let verdict = match &command {
+        Command::Run(args) if args.flags.canary => canary::canary(args, &mut output),
         Command::Run(args) => run::run(args, &mut output),
         Command::Replay(args) => replay::replay(args, &mut output),
         Command::Shrink(args) => shrink::shrink(args, &mut output),

@@ -10,6 +10,7 @@ use super::output::note;
 /// The watcher of a campaign.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
+    is_quiet: bool,
 }
 
 impl Progress {
@@ -28,7 +29,12 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Self { bar }
+        Self { bar, is_quiet: false }
+    }
+
+    /// Says nothing.
+    pub(super) fn quiet() -> Self {
+        Self { bar: None, is_quiet: true }
     }
 
     /// Another candidate has been tried.
@@ -69,6 +75,7 @@ impl Watch for Progress {
         let line = format!("{}: {} runs, {found}", workload.source(), tally.runs);
         match &self.bar {
             Some(bar) => bar.set_message(line),
+            None if self.is_quiet => {}
             None => note(&line),
         }
     }

@@ -1,10 +1,12 @@
 //! `run`: a campaign.
 
+use std::path::Path;
+
 use restante_sim::campaign::{self, KEYED, Outcome, Plan, Verdict};
 use restante_sim::scenario;
 
 use super::Failed;
-use super::args::{RunArgs, RunFlags, jobs};
+use super::args::{RunArgs, jobs};
 use super::output::{Output, complain, note};
 use super::progress::Progress;
 use super::targets::{fits, workloads};
@@ -23,20 +25,21 @@ pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<Verdict, Failed
     let progress = Progress::new(runs);
     let outcome = campaign::run(plan, &progress);
     progress.end();
-    let written = write_capsules(&args.flags, &outcome);
+    let written = write_capsules(&args.flags.out, &outcome);
     let is_unwritten = written.iter().any(|written| matches!(written, Written::Not { .. }));
     let verdict = outcome.verdict().worst(if is_unwritten { Verdict::Harness } else { Verdict::Pass });
     let report = report::RunReport::new(&outcome, &written, planted, verdict);
     if args.flags.json {
         output.json(&report);
     } else {
-        output.text(&report::run_text(&outcome, &report, output.is_terminal()));
+        output.text(&report::run_text(&outcome, &report, output.is_terminal(), args.flags.vacuity));
         note(&report::speed_text(&report.timing, is_over_time));
     }
     Ok(verdict)
 }
 
-fn plan(args: &RunArgs) -> Result<Plan, Failed> {
+/// What the arguments ask for.
+pub(super) fn plan(args: &RunArgs) -> Result<Plan, Failed> {
     let flags = &args.flags;
     let workloads = match (args.scenarios.is_empty(), flags.mutant) {
         (true, Some(planted)) => workloads([planted.workload()])?,
@@ -68,11 +71,11 @@ fn plan(args: &RunArgs) -> Result<Plan, Failed> {
     })
 }
 
-/// One for each failure, in their order.
-fn write_capsules(flags: &RunFlags, outcome: &Outcome) -> Vec<Written> {
+/// Writes the capsules into `folder`; one for each failure, in their order.
+pub(super) fn write_capsules(folder: &Path, outcome: &Outcome) -> Vec<Written> {
     let failures = outcome.scenarios.iter().flat_map(|scenario| &scenario.failures);
     failures
-        .map(|failure| match failure.capsule.write_into(&flags.out) {
+        .map(|failure| match failure.capsule.write_into(folder) {
             Ok(path) => Written::To(path),
             Err(error) => {
                 complain(&error.to_string());

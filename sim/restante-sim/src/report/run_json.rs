@@ -1,11 +1,11 @@
 //! The report of `run`, as JSON.
 
 use restante_engine::{FaultCounts, Marks};
-use restante_sim::campaign::{Failure, Outcome, Planted, ScenarioOutcome, Simulated, Verdict};
+use restante_sim::campaign::{Counted, Failure, Outcome, Planted, ScenarioOutcome, Simulated, Verdict};
 use restante_sim::capsule::{Capsule, sentence_of};
 use serde::Serialize;
 
-use super::{Written, quoted};
+use super::{VacuityReport, Written, quoted};
 
 /// How many rows of the trace a failure shows.
 const ROWS_MAX: usize = 15;
@@ -23,6 +23,7 @@ pub(crate) struct RunReport {
     pub(crate) faults: FaultCounts,
     pub(crate) sometimes_reached: Marks,
     pub(crate) sometimes_missing: Vec<&'static str>,
+    pub(crate) vacuity: VacuityReport,
     pub(crate) failures: Vec<FailureReport>,
     /// The only part that differs from one time to the next.
     pub(crate) timing: Timing,
@@ -51,6 +52,8 @@ pub(crate) struct ScenarioReport {
     pub(crate) nondeterminism: Option<String>,
     pub(crate) harness_error: Option<String>,
     marks: Marks,
+    judged: Marks,
+    operations: Marks,
     faults: FaultCounts,
 }
 
@@ -108,10 +111,13 @@ pub(crate) struct Timing {
 impl RunReport {
     pub(crate) fn new(outcome: &Outcome, written: &[Written], planted: Option<Planted>, verdict: Verdict) -> Self {
         let (mut faults, mut marks) = (FaultCounts::new(), Marks::new());
+        let (mut judged, mut operations) = (Marks::new(), Marks::new());
         let mut totals = Totals { runs: 0, events: 0, entries: 0, delivered: 0, tasks: 0, completed: 0, sim_us: 0 };
         for (workload, tally) in outcome.scenarios.iter().map(|scenario| (&scenario.workload, &scenario.tally)) {
             faults.merge(&tally.faults);
             marks.merge(&tally.marks);
+            judged.merge(&tally.judged);
+            operations.merge(&tally.operations);
             totals.runs += tally.runs;
             totals.events += tally.events;
             let (taken, done) = match workload.simulated() {
@@ -133,6 +139,10 @@ impl RunReport {
             timing: Timing::of(&totals, outcome.wall),
             totals,
             sometimes_missing: missing(outcome, &marks),
+            vacuity: {
+                let counted = Counted { faults: &faults, operations: &operations, judged: &judged, marks: &marks };
+                VacuityReport::new(worlds(outcome), counted)
+            },
             faults,
             sometimes_reached: marks,
             failures: failures.zip(written).map(|((of, found), written)| failure_report(of, found, planted, written)).collect(),
@@ -142,9 +152,14 @@ impl RunReport {
 
 /// What no run reached, of the worlds that were run.
 fn missing(outcome: &Outcome, marks: &Marks) -> Vec<&'static str> {
-    let is_run = |world: &Simulated| outcome.scenarios.iter().any(|scenario| scenario.workload.simulated() == *world);
-    let missing = Simulated::ALL.into_iter().filter(is_run).flat_map(|world| marks.missing(world.properties()));
+    let missing = worlds(outcome).flat_map(|world| marks.missing(world.properties()));
     missing.map(|property| property.name).collect()
+}
+
+/// The worlds that were run.
+fn worlds(outcome: &Outcome) -> impl Iterator<Item = Simulated> {
+    let is_run = |world: &Simulated| outcome.scenarios.iter().any(|scenario| scenario.workload.simulated() == *world);
+    Simulated::ALL.into_iter().filter(is_run)
 }
 
 fn scenario_report(outcome: &ScenarioOutcome) -> ScenarioReport {
@@ -173,6 +188,8 @@ fn scenario_report(outcome: &ScenarioOutcome) -> ScenarioReport {
         nondeterminism: tally.divergence.as_ref().map(ToString::to_string),
         harness_error: tally.harness_error.as_ref().map(ToString::to_string),
         marks: tally.marks.clone(),
+        judged: tally.judged.clone(),
+        operations: tally.operations.clone(),
         faults: tally.faults.clone(),
     }
 }

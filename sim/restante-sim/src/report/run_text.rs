@@ -9,8 +9,17 @@ use super::{RunReport, Timing, found_text, list_of, table};
 const CAPSULE_BYTES_MAX: usize = 16 * 1024;
 
 /// The report for a person. Files of a CI job expire and its log stays, so a log gets the capsules too.
-pub(crate) fn run_text(outcome: &Outcome, report: &RunReport, is_terminal: bool) -> String {
+///
+/// With `with_vacuity`, the vacuity report stands where otherwise faults and states are listed.
+pub(crate) fn run_text(outcome: &Outcome, report: &RunReport, is_terminal: bool, with_vacuity: bool) -> String {
     let mut text = summary(report);
+    if with_vacuity {
+        text.push('\n');
+        text += &report.vacuity.text(report.totals.runs);
+    } else {
+        text += &counts(report);
+    }
+    text += &expected(report);
     let failures = outcome.scenarios.iter().flat_map(|scenario| &scenario.failures);
     for (failure, report) in failures.zip(&report.failures) {
         text.push('\n');
@@ -58,12 +67,24 @@ fn summary(report: &RunReport) -> String {
     if !report.is_finished {
         text += "not finished: the time budget was over before everything had run that was asked for\n";
     }
+    text
+}
+
+/// Faults and states, in short.
+fn counts(report: &RunReport) -> String {
+    let mut text = String::new();
     let faults = report.faults.iter().map(|(family, count)| format!("{family} {}/{}", count.delivered, count.requested));
     text += &section("faults delivered/requested", &faults.collect::<Vec<_>>());
     let reached = report.sometimes_reached.iter().map(|(name, count)| format!("{name} {count}"));
     text += &section("sometimes, reached", &reached.collect::<Vec<_>>());
     let missing = report.sometimes_missing.iter().map(|name| (*name).to_owned());
     text += &section("sometimes, not reached", &missing.collect::<Vec<_>>());
+    text
+}
+
+/// What scenarios with a planted bug of their own found.
+fn expected(report: &RunReport) -> String {
+    let mut text = String::new();
     for scenario in &report.scenarios {
         if let Some(ExpectedReport { planted, property, runs }) = &scenario.expected {
             let planted = planted.as_deref().unwrap_or_default();

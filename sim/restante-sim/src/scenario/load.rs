@@ -83,6 +83,7 @@ builtin![
     "swarm/quiet-hours",
     "swarm/many-recipients",
     "swarm/two-queues",
+    "swarm/full",
     "negative/stale-settle",
     "negative/ambiguous-guessed",
     "negative/silent-drop",
@@ -251,6 +252,9 @@ pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
     }
     if let Err(error) = scenario.config.to_config().validate(&Limits { has_clock: scenario.world.store_clock, ..Limits::FLOOR }) {
         return inconsistent(format!("config: {error}"));
+    }
+    if let Some(message) = super::swarm::contradiction(&scenario) {
+        return inconsistent(message);
     }
     Ok(scenario)
 }

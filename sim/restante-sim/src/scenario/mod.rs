@@ -1,14 +1,17 @@
 //! Scenario files: what world to build, what load to put on it, which faults to ask for. See `docs/scenario-format.md`.
 
+mod families;
 mod load;
+pub(crate) mod swarm;
 mod units;
 
+pub use families::families;
 pub use load::{ScenarioError, builtin_names, general_names, load, parse, suite_names};
 pub use units::{Ms, Share, Size, Span};
 
 use restante_core::Config;
 use restante_core::machine::LegacyMode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A scenario, as its file says it.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -45,6 +48,51 @@ pub struct Scenario {
     /// The bound within which `check` explores every order of events.
     #[serde(default)]
     pub bound: Bound,
+    /// What each seed takes its choice of; none if every seed takes all.
+    pub swarm: Option<Swarm>,
+}
+
+/// What each seed takes its choice of.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Swarm {
+    /// Fault families.
+    pub families: bool,
+    /// What is asked of the backlog, beyond plain sends.
+    pub operations: bool,
+    /// Settings that go with any others: as the scenario has them, or at their defaults.
+    pub settings: bool,
+    /// How many workers, cron callers, destinations, producers, sends and order keys there are, up to the scenario's own number.
+    pub scale: bool,
+    /// In which order events happen that are close to each other: one of these.
+    pub schedules: Vec<Schedule>,
+}
+
+/// In which order events happen that lie close to each other in time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// The earliest first, as latencies have it.
+    #[default]
+    Timed,
+    /// By a priority of whoever is at work, which changes a few times a run.
+    Pct,
+    /// By a priority of each event, drawn anew when it loses a race.
+    Pos,
+}
+
+impl Schedule {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Timed, Self::Pct, Self::Pos];
+
+    /// Its name in a scenario's file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timed => "timed",
+            Self::Pct => "pct",
+            Self::Pos => "pos",
+        }
+    }
 }
 
 /// The bound of an exploration, beside what `world`, `workload`, `config` and `faults` say.
@@ -87,6 +135,10 @@ pub struct World {
     pub events_max: u64,
     /// Within which time 99 of 100 deliveries to hosts that nothing is wrong with are done; no bound if not given.
     pub healthy_p99: Option<Ms>,
+    /// In which order events happen that lie close to each other.
+    pub schedule: Schedule,
+    /// How close that is: how much later than its time an event may happen, if another schedule than `timed` says so.
+    pub reorder_within: Ms,
 }
 
 impl Default for World {
@@ -102,6 +154,8 @@ impl Default for World {
             settle_within: Ms(300_000),
             events_max: 200_000,
             healthy_p99: None,
+            schedule: Schedule::Timed,
+            reorder_within: Ms(25),
         }
     }
 }
@@ -501,8 +555,8 @@ pub struct ProcessFaults {
     pub downtimes_count: u32,
     /// How long nobody does.
     pub downtime: Option<Span>,
-    /// When processes begin to be replaced, one after another, by a build whose entries the older one cannot read.
-    pub upgrade_at: Option<Ms>,
+    /// When processes begin to be replaced, one after another, by a build whose entries the older one cannot read; never if 0.
+    pub upgrade_at: Ms,
     /// Within how long all of them are.
     pub upgrade_within: Option<Ms>,
 }
@@ -575,4 +629,6 @@ pub struct Expect {
     pub sometimes: Vec<String>,
     /// The property that the planted bug must violate; its violation is then no failure, and its absence is one.
     pub violation: Option<String>,
+    /// From how many runs on a set leaves no row of the vacuity report empty.
+    pub no_empty_row_from: Option<u64>,
 }

@@ -6,6 +6,7 @@ use toml::{Table, Value};
 use super::counts::SKIP;
 use crate::capsule::Capsule;
 use crate::scenario::ScenarioError;
+use crate::scenario::swarm::Edit;
 
 /// Sections of a scenario file, in the order in which they are written; others follow.
 const SECTIONS: [&str; 6] = ["world", "workload", "config", "latency", "faults", "expect"];
@@ -84,6 +85,19 @@ impl Candidate {
             }
         }
         table.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// The same with what a seed took of a swarm, written as an ordinary scenario: no choice is left.
+    pub(super) fn with_taken(mut self, edits: &[Edit]) -> Self {
+        for Edit { section, key, value } in edits {
+            self = match value {
+                Some(value) => self.with(section, key, value.clone()),
+                None => self.without(section, key),
+            };
+        }
+        self.table.remove("swarm");
+        self.entries.retain(|entry| !entry.site.starts_with("swarm."));
         self
     }
 

@@ -54,7 +54,7 @@ impl Counts {
 
 /// The faults of a recorded run, as a tape would say them.
 pub(super) fn faults(run: &RunResult) -> impl Iterator<Item = &TapeEntry> {
-    run.log.fired().iter().filter(|entry| !entry.site.starts_with("load."))
+    run.log.fired().iter().filter(|entry| !["load.", "swarm."].iter().any(|site| entry.site.starts_with(site)))
 }
 
 /// The keys of the sends, operations and incidents that a recorded run did not leave out, in order, each once.

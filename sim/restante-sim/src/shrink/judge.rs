@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use restante_engine::{Quantifier, Violation};
+use restante_engine::{Decider, Quantifier, Violation};
 
 use super::ShrinkError;
 use super::candidate::Candidate;
 use super::counts::faults;
 use crate::campaign::{map, run_guarded};
 use crate::capsule::{Capsule, ReplayError};
+use crate::scenario::swarm::{self, Taken};
 use crate::scenario::{self, Scenario, ScenarioError};
 use crate::{Mutant, PROPERTIES, RunOptions, RunResult};
 
@@ -55,6 +56,11 @@ impl<'c> Judge<'c> {
 
     pub(super) fn scenario_of(&self, candidate: &Candidate) -> Result<Scenario, ScenarioError> {
         scenario::parse(&self.capsule.scenario, &candidate.text())
+    }
+
+    /// What the capsule's seed takes of a scenario that is a swarm.
+    pub(super) fn taken(&self, scenario: &Scenario, candidate: &Candidate) -> Taken {
+        swarm::take(scenario, &mut Decider::with_tape(self.capsule.seed, &candidate.tape()))
     }
 
     pub(super) fn options(&self, candidate: &Candidate, record: bool, trace: bool) -> RunOptions {

@@ -133,7 +133,7 @@ pub fn shrink(capsule: &Capsule, limits: Limits, on_run: &(dyn Fn() + Sync)) -> 
     }
     let judge = Judge::new(capsule, limits.jobs.max(1), deadline, on_run)?;
     let original = Candidate::of(capsule)?;
-    let before = Counts::of(&judge.scenario_of(&original)?, &replayed.run);
+    let before = Counts::of(&judge.taken(&judge.scenario_of(&original)?, &original).scenario, &replayed.run);
     let mut shrinker = Shrinker::new(judge, original.clone(), replayed.run)?;
     shrinker.shrink();
     let Shrinker { judge, current, candidates, accepted, is_over, .. } = shrinker;

@@ -13,7 +13,7 @@ use super::settings::{
     is_family, is_helper, ms_text, shorter, smaller,
 };
 use crate::RunResult;
-use crate::scenario::{Ms, Share};
+use crate::scenario::{Ms, Schedule, Share};
 
 /// The least chance above none: a seed practically never takes it, a tape can.
 pub(super) const ARMED: &str = "0.0001%";
@@ -38,9 +38,11 @@ impl<'c> Shrinker<'c> {
 
     /// All passes, until none finds anything or the time is over.
     pub(super) fn shrink(&mut self) {
+        self.write_out();
         self.pin_faults();
         loop {
             let before = self.current.candidate.clone();
+            self.try_each("world", "schedule", &[Schedule::Timed.name().into()]);
             self.switch_off_families();
             self.calm_faults();
             self.lower(&INCIDENTS);
@@ -63,6 +65,15 @@ impl<'c> Shrinker<'c> {
         }
         self.forget_idle_settings();
         self.forget_defaults();
+    }
+
+    /// Of a swarm, writes down what the seed took: from then on it is a scenario like any other.
+    fn write_out(&mut self) {
+        if self.current.scenario.swarm.is_some() {
+            let taken = self.judge.taken(&self.current.scenario, &self.current.candidate);
+            let written = self.current.candidate.clone().with_taken(&taken.edits);
+            self.first(1, |_| Some(written.clone()), |_| true);
+        }
     }
 
     // Faults.

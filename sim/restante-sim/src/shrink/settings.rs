@@ -86,7 +86,7 @@ pub(super) const SHARES: [Setting<Share>; 8] = [
 ];
 
 /// Settings that only say how something else happens, or that ask for an act of an operator: with it gone, they may go.
-const HELPERS: [(&str, &str); 8] = [
+const HELPERS: [(&str, &str); 11] = [
     ("workload", "close_intake_at"),
     ("workload", "open_intake_at"),
     ("faults.store", "outage"),
@@ -95,6 +95,9 @@ const HELPERS: [(&str, &str); 8] = [
     ("faults.process", "pause_length"),
     ("faults.clocks", "step"),
     ("expect", "sometimes"),
+    ("expect", "no_empty_row_from"),
+    ("world", "healthy_p99"),
+    ("world", "reorder_within"),
 ];
 
 pub(super) fn is_helper(section: &str, key: &str) -> bool {

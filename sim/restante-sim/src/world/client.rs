@@ -116,7 +116,7 @@ impl SimulatedKv {
     }
 
     fn new(scenario: &'static Scenario, seed: u64, is_prompt: bool) -> Self {
-        let mut world = World::new(scenario, seed, &RunOptions::default());
+        let mut world = World::new(scenario, restante_engine::Decider::new(seed), &RunOptions::default());
         if let Some(operator) = world.nodes.last_mut() {
             operator.up = true;
         }

@@ -101,6 +101,8 @@ pub(crate) enum Event {
 pub(crate) enum Operation {
     /// Run this command.
     Run(Box<Command>),
+    /// Run this command, which says that a hold lasts longer.
+    Extend(Box<Command>),
     /// Wake some entry that exists then.
     WakeSome,
 }

@@ -13,7 +13,7 @@ use restante_core::machine::Reply;
 use restante_core::plan::{Depth, View};
 use restante_core::record::{Record, SweepState};
 use restante_core::{Command, Outcome};
-use restante_engine::{EventId, SimTime, Violation};
+use restante_engine::{Decider, EventId, SimTime, Violation};
 use restante_kv::{Guard, Mutation, Txn, Write};
 
 use super::choices::{Choices, Script};
@@ -39,7 +39,8 @@ impl<'s> World<'s> {
     /// The world at the beginning of an exploration: the workers have just started, and everything is accepted unless the bound
     /// lets sends meet workers.
     pub(crate) fn explored(scenario: &'s Scenario, mutant: Option<Mutant>, trace: bool) -> Self {
-        let mut world = Self::new(scenario, 0, &RunOptions { mutant, trace, ..RunOptions::default() });
+        let options = RunOptions { mutant, trace, ..RunOptions::default() };
+        let mut world = Self::new(scenario, Decider::new(0), &options);
         world.decider = Choices::Explored(Script::default());
         world.ambiguous_left = 0;
         world.crashes_left = 0;

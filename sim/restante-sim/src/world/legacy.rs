@@ -76,6 +76,7 @@ impl World<'_> {
         if self.is_skipped(format_args!("old {number}")) {
             return;
         }
+        self.reached("old-queue.message");
         let legacy = &self.scenario.legacy;
         let (keyed, fanout, others) = (legacy.keyed, legacy.fanout, legacy.others);
         let id = format!("Z{number}");

@@ -16,6 +16,7 @@ mod legacy;
 mod network;
 mod node;
 mod nodes;
+mod order;
 mod setup;
 mod store;
 mod workload;
@@ -33,18 +34,49 @@ use std::sync::Arc;
 
 use restante_core::Env;
 use restante_engine::{
-    Alternative, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation,
+    Alternative, Decider, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation,
 };
 use restante_kv::{Model, StoreTime};
 
 use crate::audit::Auditor;
+use crate::audit::judged::judged;
 use crate::mutant::Mutant;
-use crate::scenario::{Scenario, Span};
+use crate::scenario::{Scenario, Span, swarm};
 use choices::Choices;
 use event::Event;
 use faults::{FaultSite, FaultSites};
 use node::Node;
+use order::Order;
 use workload::SendState;
+
+/// What can be asked of the backlog, how somebody works for it, and in which order things can happen: what a set of runs may or
+/// may not have reached.
+pub const OPERATIONS: [&str; 24] = [
+    "send.direct",
+    "send.keyed",
+    "send.staged",
+    "send.fanout",
+    "send.several-recipients",
+    "send.handed-over-again",
+    "send.repeated",
+    "send.misused",
+    "operator.depth",
+    "operator.wake",
+    "operator.close-intake",
+    "operator.open-intake",
+    "operator.hold",
+    "operator.hold-without-end",
+    "operator.hold-extended",
+    "operator.hold-released",
+    "operator.revive",
+    "old-queue.message",
+    "worker.serve",
+    "worker.run-once",
+    "worker.stop",
+    "schedule.timed",
+    "schedule.pct",
+    "schedule.pos",
+];
 
 /// A change of the code under test or of the simulator, for measuring what survives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,12 +125,22 @@ pub struct RunResult {
     pub sim_time: SimTime,
     /// `sometimes` states reached.
     pub marks: Marks,
+    /// How often each property that must hold was judged where it could have been found violated.
+    pub judged: Marks,
+    /// How often each of the [`OPERATIONS`] was reached.
+    pub operations: Marks,
     /// Faults asked for and delivered.
     pub faults: FaultCounts,
     /// The trace, if it was kept.
     pub trace: Trace,
     /// The decisions, if they were kept; what became of the tape, always.
     pub log: DecisionLog,
+}
+
+/// What answers the questions of a run.
+fn decider_of(seed: u64, options: &RunOptions) -> Decider {
+    let decider = Decider::with_tape(seed, &options.tape);
+    if options.record { decider.recording() } else { decider }
 }
 
 /// One run.
@@ -109,6 +151,7 @@ pub struct World<'s> {
     sites: Arc<FaultSites>,
     decider: Choices,
     timeline: Timeline<Event>,
+    order: Order,
     store: Model,
     nodes: Vec<Node>,
     sends: BTreeMap<alias::SendKey, SendState>,
@@ -117,6 +160,7 @@ pub struct World<'s> {
     trace: Trace,
     digest: Digest,
     faults: FaultCounts,
+    operations: Marks,
     mutant: Option<Mutant>,
     perturbation: Option<Perturbation>,
     /// How often an action without a token was issued, within a time bucket.
@@ -143,13 +187,20 @@ pub struct World<'s> {
 impl<'s> World<'s> {
     /// Runs `scenario` with `seed` to its end.
     pub fn run(scenario: &'s Scenario, seed: u64, options: &RunOptions) -> RunResult {
-        let mut world = Self::new(scenario, seed, options);
+        let mut decider = decider_of(seed, options);
+        let (taken, note) = swarm::taken(scenario, &mut decider);
+        let mut world = World::new(&taken, decider, options);
+        if let Some(note) = note {
+            world.note("swarm", format_args!("{note}"));
+        }
+        judged!(world.auditor, "does-not-panic");
         world.begin();
         while !world.ended && world.auditor.violation.is_none() {
-            let Some((at, event)) = world.timeline.pop() else { break };
+            let Some((at, event)) = world.next_event() else { break };
             world.events += 1;
+            judged!(world.auditor, "ends-within-its-events");
             world.digest.u64(at.as_us());
-            if world.events > scenario.world.events_max {
+            if world.events > world.scenario.world.events_max {
                 world.auditor.violate(at, "ends-within-its-events", vec![]);
                 break;
             }
@@ -168,6 +219,8 @@ impl<'s> World<'s> {
             delivered: self.auditor.delivered_count,
             healthy_p99_ms,
             sim_time: self.timeline.now(),
+            judged: self.auditor.judged.by_name(crate::PROPERTIES),
+            operations: self.operations,
             marks: self.auditor.marks,
             faults: self.faults,
             trace: self.trace,
@@ -261,6 +314,19 @@ impl<'s> World<'s> {
             self.ambiguous_left -= 1;
         }
         name
+    }
+
+    /// Something that is asked of the backlog was reached.
+    fn reached(&mut self, operation: &'static str) {
+        debug_assert!(OPERATIONS.contains(&operation), "{operation} is no operation");
+        self.operations.mark(operation);
+    }
+
+    /// A row about the run itself: nothing that happens in it, so the digest does not know it.
+    fn note(&mut self, event: &'static str, detail: Arguments<'_>) {
+        let at = self.timeline.now();
+        let (actor, detail) = ("world".to_owned(), detail.to_string());
+        self.trace.row(|| TraceRow { at, actor, event, subject: String::new(), detail });
     }
 
     fn row(&mut self, actor: &str, event: &'static str, subject: Arguments<'_>, detail: Arguments<'_>) {

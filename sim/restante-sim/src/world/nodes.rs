@@ -12,6 +12,7 @@ use super::event::{Act, Event, Origin, StoreOp, Task};
 use super::faults::{FaultSite, FaultSites};
 use super::node::Role;
 use super::{Perturbation, World};
+use crate::audit::judged::judged;
 use crate::scenario::Span;
 
 /// Actions that recur are told apart by the time they are issued at, this coarsely, and by their number within it.
@@ -96,6 +97,7 @@ impl World<'_> {
                 if let Some(mutant) = self.mutant {
                     mutant.on_planned(&act.about, &mut txn, &self.env);
                 }
+                judged!(self.auditor, "writes-keep-their-rules");
                 if let Err(violation) = restante_kv::check_strict(&txn) {
                     let evidence = vec![("command", act.about.what.to_owned()), ("rule", violation.rule().to_owned())];
                     self.auditor.violate(self.timeline.now(), "writes-keep-their-rules", evidence);
@@ -200,6 +202,7 @@ impl World<'_> {
         self.row(&name, "start", format_args!(""), format_args!("life {life}"));
         match self.nodes[node].role {
             Role::Worker => {
+                self.reached("worker.serve");
                 let (worker, step) = Worker::serve(self.env.clone(), alias::owner_id(node, life), Slots::All, self.local(node));
                 self.nodes[node].worker = Some(worker);
                 self.follow_worker(node, step);
@@ -221,6 +224,7 @@ impl World<'_> {
         }
         self.nodes[node].life += 1;
         self.nodes[node].paid.clear();
+        self.reached("worker.run-once");
         let owner = alias::owner_id(node, self.nodes[node].life);
         let limit = self.scenario.world.cron_limit_count;
         let name = self.nodes[node].name.clone();
@@ -374,6 +378,7 @@ impl World<'_> {
                 self.row(&name, "stopped", format_args!(""), format_args!("processed {processed}"));
                 self.faults.delivered("process.graceful-restart");
                 self.auditor.mark("worker-stopped-gracefully");
+                self.reached("worker.stop");
                 self.nodes[node].forget();
                 self.push_in(500, node as u64, Event::Start { node });
             }

@@ -5,23 +5,24 @@ use std::sync::Arc;
 
 use restante_core::plan::{Depth, HoldNotice, SetHold, SetIntake};
 use restante_core::{Command, Env};
-use restante_engine::{Decider, Digest, FaultCounts, SimTime, Timeline, Trace};
+use restante_engine::{Decider, Digest, FaultCounts, Marks, SimTime, Timeline, Trace};
 use restante_kv::{Limits, Model, StoreTime};
 
 use super::choices::Choices;
 use super::event::{Event, Incident, Operation};
 use super::faults::FaultSites;
 use super::node::{Clock, Node, Role};
+use super::order::Order;
 use super::{EPOCH_MS, Perturbation, RunOptions, World};
 use crate::Mutant;
 use crate::audit::Auditor;
-use crate::scenario::{Ms, Scenario, Span};
+use crate::scenario::{Ms, Scenario, Schedule, Span};
 
 /// Where an incident is decided, how many there are, and what it is.
 type IncidentRow = (&'static str, u32, fn(u32) -> Incident);
 
 impl<'s> World<'s> {
-    pub(super) fn new(scenario: &'s Scenario, seed: u64, options: &RunOptions) -> Self {
+    pub(super) fn new(scenario: &'s Scenario, decider: Decider, options: &RunOptions) -> Self {
         let mutant = options.mutant.or_else(|| Mutant::by_name(scenario.planted.as_ref()?));
         // The auditor goes by the scenario's settings, whatever a planted bug makes the others believe.
         let honest = Arc::new(Env::new(scenario.config.to_config()));
@@ -33,8 +34,6 @@ impl<'s> World<'s> {
         if options.perturbation == Some(Perturbation::NewAlternative) {
             sites = sites.with_new_commit_alternative();
         }
-        let decider = Decider::with_tape(seed, &options.tape);
-        let decider = if options.record { decider.recording() } else { decider };
         let decider = Choices::Seeded(Box::new(decider));
         let trace = if options.trace { Trace::all() } else { Trace::off() };
         let mut world = Self {
@@ -44,6 +43,7 @@ impl<'s> World<'s> {
             sites: Arc::new(sites),
             decider,
             timeline: Timeline::new(),
+            order: Order::Timed,
             store: Model::new(Limits { has_clock: scenario.world.store_clock, ..Limits::FLOOR }),
             nodes: Vec::new(),
             sends: BTreeMap::new(),
@@ -51,6 +51,7 @@ impl<'s> World<'s> {
             trace,
             digest: Digest::new(),
             faults: FaultCounts::new(),
+            operations: Marks::new(),
             mutant,
             perturbation: options.perturbation,
             occurrences: BTreeMap::new(),
@@ -107,6 +108,12 @@ impl<'s> World<'s> {
     }
 
     pub(super) fn begin(&mut self) {
+        self.order = self.draw_order();
+        self.reached(match self.scenario.world.schedule {
+            Schedule::Timed => "schedule.timed",
+            Schedule::Pct => "schedule.pct",
+            Schedule::Pos => "schedule.pos",
+        });
         for node in 0..self.nodes.len() {
             self.push_in(0, node as u64, Event::Start { node });
         }
@@ -164,7 +171,9 @@ impl<'s> World<'s> {
         }
         for (step, (at_ms, notice)) in acts.into_iter().enumerate() {
             let destination = super::alias::destination(which as u32);
-            let what = Operation::Run(Box::new(Command::SetHold(SetHold { destination, notice })));
+            let is_extension = at_ms == begins_ms + length_ms / 2 && matches!(notice, HoldNotice::Hold { .. });
+            let command = Box::new(Command::SetHold(SetHold { destination, notice }));
+            let what = if is_extension { Operation::Extend(command) } else { Operation::Run(command) };
             let (number, tie) = (number * 4 + step as u32, u64::from(number));
             self.push_in(at_ms, tie, Event::Operate { number, what });
         }
@@ -188,8 +197,8 @@ impl<'s> World<'s> {
             ("process.graceful-restart", faults.process.graceful_restarts_count, |number| Incident::GracefulRestart { number }),
             ("process.downtime", faults.process.downtimes_count, |number| Incident::Downtime { number }),
         ];
-        if let Some(upgrade_at) = faults.process.upgrade_at {
-            self.push_upgrade(upgrade_at, faults.process.upgrade_within.unwrap_or(Ms(10_000)));
+        if faults.process.upgrade_at.0 > 0 {
+            self.push_upgrade(faults.process.upgrade_at, faults.process.upgrade_within.unwrap_or(Ms(10_000)));
         }
         for (site, count, incident) in incidents {
             for number in 0..count {

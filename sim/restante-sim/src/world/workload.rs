@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_core::atoms::{Bytes, EntryId, Sealed};
 use restante_core::keys::Kind;
 use restante_core::machine::{Failure, FanoutChoice, SendError, SendRequest, Sending, SendingStep};
-use restante_core::plan::{Depth, Recipient, Revive, Wake};
+use restante_core::plan::{Depth, HoldNotice, Recipient, Revive, SetHold, SetIntake, Wake};
 use restante_core::{Command, Effect, Outcome, Rejection};
 use restante_kv::StoreTime;
 
@@ -13,6 +13,7 @@ use super::alias::{self, SendKey};
 use super::event::{Event, Operation, Origin, Task};
 use super::node::Role;
 use super::{EPOCH_MS, World};
+use crate::audit::judged::judged;
 use crate::scenario::{Ms, Span};
 
 /// What a producer knows of one of its sends, durably: it remembers across its own crashes.
@@ -98,11 +99,29 @@ impl World<'_> {
         let name = self.nodes[node].name.clone();
         let alias = alias::SendAlias(request.send);
         self.row(&name, "send", format_args!("{alias}"), format_args!("{} recipients", request.recipients.len()));
+        self.note_request(&request, attempt);
         self.auditor.on_send(&request);
         let slot = node as u64;
         let (sending, step) = Sending::begin(&self.env, request, slot, self.local(node));
         self.nodes[node].sends.insert(number, (attempt, sending));
         self.follow_sending(node, number, attempt, step);
+    }
+
+    /// What kind of a request it is, for the count of what was reached.
+    fn note_request(&mut self, request: &SendRequest, attempt: u16) {
+        let is_large = request.payload.len() > self.env.config.inline_bytes_max;
+        let is_fanout = request.fanout == FanoutChoice::Force;
+        self.reached(if is_fanout { "send.fanout" } else { "send.direct" });
+        for (operation, is_so) in [
+            ("send.keyed", request.order_key.is_some()),
+            ("send.staged", is_large),
+            ("send.several-recipients", !is_fanout && request.recipients.len() > 1),
+            ("send.handed-over-again", attempt > 0),
+        ] {
+            if is_so {
+                self.reached(operation);
+            }
+        }
     }
 
     /// The request of a send: the same every time, except its id. `misused` is another request under the same key.
@@ -139,14 +158,18 @@ impl World<'_> {
         });
         let is_large = self.chance("load.large", format_args!("{key}"), load.large);
         let bytes = if is_large { self.scenario.config.inline_max.0 * 2 } else { 40 };
-        let text = format!("{{\"type\":\"Create\",\"id\":\"{key}\",\"misused\":{misused}}}");
-        let payload: Vec<u8> = text.bytes().cycle().take(bytes.max(text.len())).collect();
+        let text = format!("{{\"type\":\"Create\",\"id\":\"{key}\",\"misused\":{misused}");
+        let (pad, end) = (",\"pad\":\"", "\"}");
+        let payload = match bytes.checked_sub(text.len() + pad.len() + end.len()) {
+            Some(missing) => format!("{text}{pad}{}{end}", "x".repeat(missing)),
+            None => format!("{text}}}"),
+        };
         SendRequest {
             send: alias::send_id(key, attempt),
             idempotency_key: key.to_string().into(),
             recipients,
             order_key,
-            payload: Bytes::from(payload),
+            payload: Bytes::from(payload.into_bytes()),
             signing: Sealed::new(&b"sealed-key-1"[..]),
             fanout: if is_fanout { FanoutChoice::Force } else { FanoutChoice::Auto },
         }
@@ -230,6 +253,7 @@ impl World<'_> {
         let repeats = self.chance("load.repeated", format_args!("{key}"), load.repeated);
         let misuses = !repeats && self.chance("load.misused", format_args!("{key}"), load.misused);
         if repeats || misuses {
+            self.reached(if repeats { "send.repeated" } else { "send.misused" });
             let mut request = self.request(key, attempt + 1, misuses);
             if misuses {
                 request.payload = Bytes::from(format!("another request under {key}").into_bytes());
@@ -246,7 +270,7 @@ impl World<'_> {
 
     pub(super) fn on_operate(&mut self, number: u32, what: Operation) {
         let name = match &what {
-            Operation::Run(command) => command.name(),
+            Operation::Run(command) | Operation::Extend(command) => command.name(),
             Operation::WakeSome => "wake-some",
         };
         if !self.ending && self.is_skipped(format_args!("{name} {number}")) {
@@ -254,6 +278,10 @@ impl World<'_> {
         }
         let command = match what {
             Operation::Run(command) => *command,
+            Operation::Extend(command) => {
+                self.reached("operator.hold-extended");
+                *command
+            }
             Operation::WakeSome => {
                 let Some(id) = self.some_entry("operator.wake-which", number) else { return };
                 Command::Wake(Wake { id })
@@ -285,6 +313,7 @@ impl World<'_> {
         match result {
             Ok((outcome, effects)) => {
                 self.row("operator", name, format_args!(""), format_args!("{outcome:?}"));
+                self.note_command(command);
                 if let Outcome::Depth(report) = outcome {
                     let at = self.timeline.now();
                     self.auditor.on_depth(Task::Operate(number), report, at);
@@ -321,7 +350,24 @@ impl World<'_> {
         let Ok(page) = self.store.scan(&self.env.keys.all(Kind::Quarantined), 64) else { return };
         for (key, _) in page.entries {
             let Ok(id) = self.env.keys.read_entry(Kind::Quarantined, &key) else { continue };
+            self.reached("operator.revive");
             self.begin_command(self.operator(), Command::Revive(Revive { id, slot: 0 }));
+        }
+    }
+
+    /// What an operator did, for the count of what was reached.
+    fn note_command(&mut self, command: &Command) {
+        match command {
+            Command::Depth(_) => self.reached("operator.depth"),
+            Command::Wake(_) => self.reached("operator.wake"),
+            Command::SetIntake(SetIntake { open: false }) => self.reached("operator.close-intake"),
+            Command::SetIntake(SetIntake { open: true }) => self.reached("operator.open-intake"),
+            Command::SetHold(SetHold { notice, .. }) => match notice {
+                HoldNotice::Hold { until: Some(_), .. } => self.reached("operator.hold"),
+                HoldNotice::Hold { until: None, .. } => self.reached("operator.hold-without-end"),
+                HoldNotice::Release { .. } => self.reached("operator.hold-released"),
+            },
+            _ => {}
         }
     }
 
@@ -338,6 +384,7 @@ impl World<'_> {
         let left = left.or_else(|| Some(("old-message", self.old.model.ids().next()?.to_string())));
         if all_sent && left.is_none() && self.old_is_done() {
             self.ending = true;
+            judged!(self.auditor, "drains-after-heal");
             self.begin_command(self.operator(), Command::Depth(Depth {}));
             return;
         }
@@ -348,6 +395,7 @@ impl World<'_> {
         let (at, now, calm_since) = (self.now(), self.store_now(), heal_at.max(self.last_start.as_ms()));
         self.auditor.check_bounds(&self.store, StoreTime::from_ms(EPOCH_MS + calm_since), at, now);
         if self.now().as_ms() > heal_at + self.scenario.world.settle_within.0 {
+            judged!(self.auditor, "drains-after-heal");
             let what = left.unwrap_or_else(|| ("send", "not handed over".to_owned()));
             self.auditor.violate(self.timeline.now(), "drains-after-heal", vec![what]);
             return;
