@@ -123,6 +123,9 @@ impl Copy {
         if fs::read(&to).is_ok_and(|there| there == wanted) {
             return Ok(());
         }
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder).map_err(named)?;
+        }
         fs::write(&to, wanted).map_err(named)
     }
 

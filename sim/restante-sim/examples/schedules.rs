@@ -2,8 +2,8 @@
 //! property, and the share of seeds that do, under each schedule. Then the same for bugs that need two workers to meet, in
 //! a scenario that asks for no fault at all.
 //!
-//! `cargo run --release -p restante-sim --example schedules [SEEDS]` (400 seeds a bug and schedule by default). Bugs that
-//! every schedule finds in more than half of the seeds are only counted.
+//! `cargo run --release -p restante-sim --example schedules [SEEDS [BUG…]]` (400 seeds a bug and schedule, and all bugs, by
+//! default). Bugs that every schedule finds in more than half of the seeds are only counted.
 
 use restante_sim::campaign::{map, run_guarded};
 use restante_sim::scenario::{self, Scenario, Schedule};
@@ -49,13 +49,18 @@ fn found(scenario: &Scenario, mutant: Mutant, schedule: Schedule, seeds: u64) ->
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds: u64 = std::env::args().nth(1).map_or(Ok(400), |text| text.parse())?;
+    let wanted: Vec<String> = std::env::args().skip(2).collect();
+    if let Some(unknown) = wanted.iter().find(|name| Mutant::by_name(name).is_none()) {
+        return Err(format!("{unknown} is no planted bug of the backlog").into());
+    }
+    let is_wanted = |mutant: &&Mutant| wanted.is_empty() || wanted.iter().any(|name| name == mutant.name());
     let calm = scenario::parse("calm", CALM)?;
     for is_calm in [false, true] {
         println!("{}", if is_calm { "\nin a calm scenario" } else { "in its own scenario" });
         let header = Schedule::ALL.map(|schedule| format!("{:>18}", schedule.name())).concat();
         println!("{:<28} {:<24}{header}", "planted bug", "scenario");
         let (mut common, mut sooner, mut shares) = (0, [0_u64; 3], [0_u64; 3]);
-        for mutant in Mutant::ALL {
+        for mutant in Mutant::ALL.iter().filter(is_wanted) {
             let own = scenario::load(mutant.scenario())?.0;
             let scenario = if is_calm { &calm } else { &own };
             let mut cells = Vec::new();

@@ -300,6 +300,7 @@ impl Auditor {
         let config = self.env.config.clone();
         let is_probe = self.probes.contains(&(post.entry, post.fence));
         let Some(entry) = self.entries.get(&post.entry) else { return };
+        let looked_at = self.passes.get(&(origin.node, origin.life)).copied().unwrap_or_default();
         let (created_at, claimed_at) = (entry.origin, entry.claimed_at);
         let seen = entry.gate_seen.filter(|seen| seen.fence == post.fence);
         let (steady, tolerance_ms, slack_ms) = (self.is_steady, self.tolerance_ms, self.plan_slack_ms);
@@ -353,6 +354,8 @@ impl Auditor {
             // What was claimed before the release is over soon, and was never part of the ramp.
             let since = released_at.plus_ms(500);
             let resumed = own().filter(|other| other.claimed_at > since).count() as u64;
+            // A pass that looked at the destination before goes by what it saw then, to its end.
+            let claimed_at = if looked_at < released_at { released_at } else { claimed_at };
             if claimed_at > since && released_at > StoreTime::default() {
                 judged!(self, "released-is-resumed-step-by-step");
             }

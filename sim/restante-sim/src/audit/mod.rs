@@ -113,6 +113,8 @@ pub(crate) struct Auditor {
     tolerance_ms: u64,
     index_lost_at_all: bool,
     destinations: BTreeMap<Arc<str>, GhostDestination>,
+    /// When each life of a node read last what is known of destinations: what its pass goes by.
+    passes: BTreeMap<(usize, u32), StoreTime>,
     /// Notices by the command that passes them on.
     notices: BTreeMap<Task, HoldNotice>,
     /// Claims that were admitted as probes.
@@ -173,6 +175,7 @@ impl Auditor {
             tolerance_ms,
             index_lost_at_all: false,
             destinations: BTreeMap::new(),
+            passes: BTreeMap::new(),
             notices: BTreeMap::new(),
             probes: BTreeSet::new(),
             healthy_ms: Vec::new(),
@@ -334,6 +337,9 @@ impl Auditor {
                 {
                     ghost.wake_pending = false;
                 }
+            }
+            ("read-destinations", _) => {
+                self.passes.insert((origin.node, origin.life), StoreTime::from_ms(EPOCH_MS + at.as_ms()));
             }
             ("depth", _) => {
                 let recount = self.recount(store);
