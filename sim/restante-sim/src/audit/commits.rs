@@ -6,7 +6,7 @@ use restante_core::Subject;
 use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
-use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
+use restante_core::record::{Body, Destination, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
 
@@ -59,7 +59,7 @@ impl Auditor {
                 (Some(Kind::Entry), mutation) => {
                     let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
                     match (before, mutation) {
-                        (None, Mutation::Put(value)) => self.on_entry_created(id, about, value, store, at),
+                        (None, Mutation::Put(value)) => self.on_entry_created(id, about, value, at),
                         (Some(_), Mutation::Put(_)) if self.makes_again(about, id) => self.on_made_again(id, at),
                         (Some(before), Mutation::Put(value)) => {
                             self.on_entry_changed(id, about, before, value, at, now);
@@ -142,21 +142,18 @@ impl Auditor {
     }
 
     /// An operator brought back what lay aside: to the place in its lane that it had, or in front of a lane that has passed it.
-    fn on_entry_revived(&mut self, id: EntryId, value: &Value, store: &Model, at: SimTime) {
+    fn on_entry_revived(&mut self, id: EntryId, value: &Value, at: SimTime) {
         let Some(ghost) = self.entries.get_mut(&id) else { return };
+        let revived = read_entry(value);
         ghost.end = None;
         ghost.changed_at = at;
-        let revived = read_entry(value);
-        let is_kept = revived.as_ref().is_ok_and(|entry| entry.origin == ghost.origin);
+        let own = revived.as_ref().ok().and_then(|entry| entry.lane.as_ref()).map(|lane| lane.position);
+        ghost.position = own;
+        let is_kept = revived.is_ok_and(|entry| entry.origin == ghost.origin);
         if let Some(lane) = ghost.lane.clone() {
-            let keys = &self.env.keys;
-            let position = |entry: &Entry| entry.lane.as_ref().map(|lane| lane.position);
-            let own = revived.ok().as_ref().and_then(position);
-            let is_behind = |other: &EntryId| {
-                let stored = store.get(&keys.entry(*other)).and_then(|found| read_entry(&found.value).ok());
-                // What is not expanded yet has no place yet, and gets one behind everything that has.
-                stored.is_none_or(|entry| position(&entry) > own)
-            };
+            let entries = &self.entries;
+            // What is not expanded yet has no place yet, and gets one behind everything that has.
+            let is_behind = |other: &EntryId| entries.get(other).is_none_or(|other| other.position > own);
             let queue = self.lanes.entry(lane).or_default();
             queue.retain(|waiting| *waiting != id);
             let place = queue.iter().position(is_behind).unwrap_or(queue.len());
@@ -174,9 +171,9 @@ impl Auditor {
         recipients.get(id.index as usize)?.deadline
     }
 
-    fn on_entry_created(&mut self, id: EntryId, about: &About, value: &Value, store: &Model, at: SimTime) {
+    fn on_entry_created(&mut self, id: EntryId, about: &About, value: &Value, at: SimTime) {
         if about.what == "revive" && self.entries.get(&id).is_some_and(|ghost| ghost.end == Some(End::Quarantined)) {
-            self.on_entry_revived(id, value, store, at);
+            self.on_entry_revived(id, value, at);
             return;
         }
         match self.intents.contains_key(&id.send) {
@@ -210,6 +207,7 @@ impl Auditor {
             fence_max: entry.fence,
             lease: None,
             lane,
+            position: entry.lane.as_ref().map(|lane| lane.position),
             destination: entry.destination.clone(),
             wake_pending: false,
             posted: Default::default(),
@@ -340,7 +338,7 @@ impl Auditor {
         let Some(ghost) = self.entries.get_mut(&id) else { return };
         judged!(self, "nothing-vanishes");
         self.ended_count += 1;
-        if Entry::decode(before).is_ok_and(|entry| matches!(entry.body, Body::Staged { .. })) {
+        if read_entry(before).is_ok_and(|entry| matches!(entry.body, Body::Staged { .. })) {
             judged!(self, "payload-outlives-its-entries");
         }
         let aside = put(&self.env.keys.quarantined(id)).map(Quarantined::decode);

@@ -68,7 +68,7 @@ impl Auditor {
         let Ok(intent) = Intent::decode(value) else { return };
         let Some((recipients, order_key)) = self.requests.get(&send).cloned() else { return };
         if about.what == "revive" && self.intents.get(&send).is_some_and(|ghost| ghost.end == Some(End::Quarantined)) {
-            self.on_intent_revived(send, &intent, store, at);
+            self.on_intent_revived(send, &intent, at);
             return;
         }
         if self.intents.contains_key(&send) {
@@ -90,31 +90,34 @@ impl Auditor {
                 self.lanes.entry(lane).or_default().push_back(EntryId { send, index });
             }
         }
-        let ghost =
-            GhostIntent { recipients, order_key, cursor: 0, end: None, fence_max: intent.fence, lease: None, changed_at: at };
+        let ghost = GhostIntent {
+            recipients,
+            order_key,
+            position: intent.place.map(|place| place.position),
+            cursor: 0,
+            end: None,
+            fence_max: intent.fence,
+            lease: None,
+            changed_at: at,
+        };
         self.intents.insert(send, ghost);
     }
 
     /// An operator brought back an intent that lay aside: to its place among the intents of its order key, or in front of them.
-    fn on_intent_revived(&mut self, send: SendId, intent: &Intent, store: &Model, at: SimTime) {
+    fn on_intent_revived(&mut self, send: SendId, intent: &Intent, at: SimTime) {
         let Some(ghost) = self.intents.get_mut(&send) else { return };
-        (ghost.end, ghost.changed_at) = (None, at);
+        let own = intent.place.as_ref().map(|place| place.position);
+        (ghost.end, ghost.changed_at, ghost.position) = (None, at, own);
         let went_back = intent.cursor != ghost.cursor;
         let (order_key, left, cursor) = (ghost.order_key.clone(), ghost.recipients.clone(), ghost.cursor);
         if let Some(order_key) = order_key {
-            let keys = &self.env.keys;
-            let position = |intent: &Intent| intent.place.as_ref().map(|place| place.position);
-            let own = position(intent);
-            let is_behind = |other: &SendId| {
-                let stored = store.get(&keys.intent(*other)).and_then(|found| Intent::decode(&found.value).ok());
-                stored.is_some_and(|other| position(&other) > own)
-            };
+            let intents = &self.intents;
+            let is_behind = |other: &SendId| intents.get(other).is_some_and(|other| other.position > own);
             let queue = self.queues.entry(order_key.clone()).or_default();
             let place = queue.iter().position(is_behind).unwrap_or(queue.len());
             queue.insert(place, send);
             // Behind what is expanded before it, and in front of what is expanded after it.
             let later: Vec<SendId> = queue.iter().skip(place + 1).copied().collect();
-            let intents = &self.intents;
             let is_later =
                 |id: &EntryId| later.contains(&id.send) && intents.get(&id.send).is_some_and(|other| id.index >= other.cursor);
             for (index, recipient) in (0..).zip(left).skip(cursor as usize) {

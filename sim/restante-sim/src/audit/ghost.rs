@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use restante_core::atoms::{EntryId, Fence, SendId};
+use restante_core::atoms::{EntryId, Fence, Position, SendId};
 use restante_core::plan::Recipient;
 use restante_engine::SimTime;
 use restante_kv::StoreTime;
@@ -38,6 +38,8 @@ pub(super) struct GhostEntry {
     pub(super) lease: Option<GhostLease>,
     /// Order key and destination, for a keyed one.
     pub(super) lane: Option<(Arc<str>, Arc<str>)>,
+    /// Its place in that lane.
+    pub(super) position: Option<Position>,
     pub(super) destination: Arc<str>,
     /// A wake was committed during the lease and no settle answered it yet.
     pub(super) wake_pending: bool,
@@ -63,6 +65,8 @@ pub(super) struct GhostIntent {
     /// The snapshot that was accepted.
     pub(super) recipients: Vec<Recipient>,
     pub(super) order_key: Option<Arc<str>>,
+    /// Its place among the intents of that key.
+    pub(super) position: Option<Position>,
     /// Recipients that became entries.
     pub(super) cursor: u32,
     /// `Delivered` stands for "expanded to the last recipient".
