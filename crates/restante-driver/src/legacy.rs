@@ -16,7 +16,9 @@ use restante_core::machine::{
 use restante_core::plan::Recipient;
 use restante_kv::BoxFuture;
 use restante_legacy::codec::{LegacyMessage, Malformed, OutboxMessage, decode};
-use restante_legacy::{HandedOver, Keyring, LegacyQueue, QueueError, Receipt, deliveries_of, message_of, old_message};
+use restante_legacy::{
+    HandedOver, Keyring, LegacyQueue, QueueError, Receipt, body_with_failures, deliveries_of, message_of, old_message,
+};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -178,10 +180,8 @@ impl InHand {
 
     /// What it says from now on.
     fn body_with(&self, failure_count: Option<u32>) -> Bytes {
-        match (&self.message, failure_count) {
-            (Ok(LegacyMessage::Outbox(outbox)), Some(count)) => outbox.clone().with_attempt(count).encode().into(),
-            _ => self.body.clone(),
-        }
+        let changed = failure_count.zip(self.message.as_ref().ok()).and_then(|(count, it)| body_with_failures(it, count));
+        changed.unwrap_or_else(|| self.body.clone())
     }
 }
 

@@ -10,7 +10,7 @@
 //!    goes behind the others.
 //! 5. A draft whose id is in the queue already is not put in twice.
 //!
-//! [`MemoryQueue`] and [`SqliteQueue`] (feature `sqlite`) keep it; [`suite`] holds any other queue against it. Messages are
+//! [`MemoryQueue`] and `SqliteQueue` (feature `sqlite`) keep it; [`suite`] holds any other queue against it. Messages are
 //! opaque to queues; [`codec`] takes them apart.
 //!
 //! ```
@@ -43,5 +43,6 @@ pub use model::QueueModel;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteQueue};
 pub use translate::{
-    HandedOver, KeyError, Keyring, NotAnActivity, RecipientOf, deliveries_of, message_of, old_delivery, old_message,
+    HandedOver, KeyError, Keyring, NotAnActivity, RecipientOf, body_with_failures, deliveries_of, message_of, old_delivery,
+    old_message,
 };

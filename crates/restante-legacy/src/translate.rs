@@ -66,6 +66,14 @@ pub fn old_message(message: &LegacyMessage, recipient_of: RecipientOf<'_>) -> Ol
     }
 }
 
+/// What a message says once `failure_count` attempts have not delivered it; `None` if it is no delivery, and counts nothing.
+pub fn body_with_failures(message: &LegacyMessage, failure_count: u32) -> Option<Bytes> {
+    match message {
+        LegacyMessage::Outbox(outbox) => Some(outbox.clone().with_attempt(failure_count).encode().into()),
+        LegacyMessage::Fanout(_) | LegacyMessage::Other { .. } => None,
+    }
+}
+
 /// The deliveries of a fanout, each under an id that follows from the fanout's; `now_ms` is the time, in milliseconds since the
 /// Unix epoch.
 pub fn deliveries_of(fanout: &FanoutMessage, recipient_of: RecipientOf<'_>, now_ms: u64) -> Vec<Draft> {
