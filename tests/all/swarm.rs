@@ -45,15 +45,3 @@ fn schedules_differ_and_each_does_the_same_again() {
         }
     }
 }
-
-#[test]
-fn within_no_time_at_all_every_schedule_is_the_timed_one() {
-    // What happens at one instant is still a matter of priorities; nothing of this scenario does.
-    let (mut scenario, _) = scenario::load("traces/one-delivery").expect("it comes with the command");
-    scenario.world.reorder_within = scenario::Ms(0);
-    let digests = Schedule::ALL.map(|schedule| {
-        scenario.world.schedule = schedule;
-        run(&scenario, 1, false).digest
-    });
-    assert!(digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
-}
