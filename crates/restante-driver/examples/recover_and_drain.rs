@@ -18,23 +18,30 @@ use tower::service_fn;
 const MESSAGES: usize = 20;
 const LEASE_MS: u64 = 2_000;
 
-/// What receivers got: how often, by payload, and the payloads in the order of their first arrival.
+/// What receivers got.
 #[derive(Clone, Default)]
-struct Receivers(Arc<Mutex<(BTreeMap<String, u32>, Vec<String>)>>);
+struct Got {
+    /// How often, by payload.
+    times: BTreeMap<String, u32>,
+    /// The payloads, in the order of their first arrival.
+    order: Vec<String>,
+}
+
+#[derive(Clone, Default)]
+struct Receivers(Arc<Mutex<Got>>);
 
 impl Receivers {
     fn take(&self, post: &Post) {
         let payload = String::from_utf8_lossy(post.payload.as_slice()).into_owned();
         let mut got = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (times, order) = &mut *got;
-        let count = times.entry(payload.clone()).or_insert(0);
+        let count = got.times.entry(payload.clone()).or_insert(0);
         *count += 1;
         if *count == 1 {
-            order.push(payload);
+            got.order.push(payload);
         }
     }
 
-    fn got(&self) -> (BTreeMap<String, u32>, Vec<String>) {
+    fn got(&self) -> Got {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -81,7 +88,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tokio::time::sleep(Duration::from_millis(700)).await;
         // Nothing is awaited, nothing is put in order: the process is gone.
         let report = worker.shutdown(Duration::ZERO).await;
-        println!("died with {} under way; {} had arrived", report.abandoned, receivers.got().1.len());
+        println!("died with {} under way; {} had arrived", report.abandoned, receivers.got().order.len());
     }
 
     // Another process. Nobody sends anything; bounded runs alone find what is left, also what the dead one had leased.
@@ -99,7 +106,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("drained: proved at one snapshot, with intake closed");
 
-    let (times, order) = receivers.got();
+    let Got { times, order } = receivers.got();
     let expected: Vec<String> = (0..MESSAGES).map(|number| format!("message {number}")).collect();
     assert_eq!(order, expected, "accepted order");
     let twice: Vec<&String> = times.iter().filter(|(_, count)| **count > 1).map(|(payload, _)| payload).collect();
