@@ -65,6 +65,18 @@ pub(crate) fn delivering(log: &Log) -> impl Sender {
     answering(log, |_| ACCEPTED)
 }
 
+/// Everything arrives, and takes its time.
+pub(crate) fn delivering_within(log: &Log, took: Duration) -> impl Sender {
+    let log = log.clone();
+    tower::service_fn(move |post: Post| {
+        log.note(&post);
+        async move {
+            tokio::time::sleep(took).await;
+            Ok::<_, Infallible>(ACCEPTED)
+        }
+    })
+}
+
 /// Never answers.
 pub(crate) fn hanging(log: &Log) -> impl Sender {
     let log = log.clone();

@@ -7,7 +7,7 @@ use restante_core::{Config, Env};
 use restante_driver::{Backlog, DrainReport, Message};
 use restante_kv::{AtomicKv, BoxFuture, Committed, Key, KeyRange, Limits, Mutation, Page, Snapshot, StoreError, Txn};
 
-use crate::bed::{ACCEPTED, Log, backlog, config, delivering, hanging, memory};
+use crate::bed::{Log, backlog, config, delivering, delivering_within, hanging, memory};
 
 const INBOX: &str = "https://a.example/inbox";
 
@@ -43,16 +43,7 @@ async fn a_run_that_nobody_waits_for_is_cut_off_with_its_worker_and_counted() {
 #[tokio::test]
 async fn a_run_under_way_ends_what_it_has_begun_takes_nothing_new_and_is_answered() {
     let (store, log) = (memory(), Log::default());
-    let slow = {
-        let log = log.clone();
-        tower::service_fn(move |post| {
-            log.note(&post);
-            async {
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                Ok::<_, std::convert::Infallible>(ACCEPTED)
-            }
-        })
-    };
+    let slow = delivering_within(&log, Duration::from_millis(300));
     let backlog = backlog(&store, one_at_a_time(), slow);
     send(&backlog, 20).await;
     let handle = backlog.start();
@@ -103,16 +94,7 @@ impl AtomicKv for Unsure {
 #[tokio::test]
 async fn a_delivery_whose_settle_turns_out_to_have_happened_counts_as_completed() {
     let (store, log) = (memory(), Log::default());
-    let slow = {
-        let log = log.clone();
-        tower::service_fn(move |post| {
-            log.note(&post);
-            async {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                Ok::<_, std::convert::Infallible>(ACCEPTED)
-            }
-        })
-    };
+    let slow = delivering_within(&log, Duration::from_millis(100));
     send(&backlog(&store, config(), delivering(&log)), 1).await;
     let entries = Env::new(config()).keys.all(Kind::Entry);
     let (entry, _) = store.scan(entries, 1).await.unwrap().entries.remove(0);

@@ -6,7 +6,7 @@ use restante_core::machine::PostResult;
 use restante_driver::{DrainReport, Message};
 use restante_kv::{AtomicKv as _, Check, Expect, Guard, Mutation, Txn, Write};
 
-use crate::bed::{ACCEPTED, Log, answering, backlog, config, delivering, hanging, memory};
+use crate::bed::{ACCEPTED, Log, answering, backlog, config, delivering, delivering_within, hanging, memory};
 
 const INBOX: &str = "https://a.example/inbox";
 
@@ -59,16 +59,7 @@ async fn a_lost_index_row_is_found_by_the_sweep_without_traffic() {
 #[tokio::test]
 async fn a_shutdown_waits_for_the_deliveries_under_way() {
     let (store, log) = (memory(), Log::default());
-    let slow = {
-        let log = log.clone();
-        tower::service_fn(move |post| {
-            log.note(&post);
-            async {
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                Ok::<_, std::convert::Infallible>(ACCEPTED)
-            }
-        })
-    };
+    let slow = delivering_within(&log, Duration::from_millis(300));
     let backlog = backlog(&store, config(), slow);
     for n in 0..3 {
         backlog.send(Message::new(INBOX, format!("{n}").into_bytes())).await.unwrap();
