@@ -425,9 +425,12 @@ mod tests {
     #[test]
     fn a_tape_switches_one_thing_and_nothing_else() {
         let (full, _) = scenario::load("swarm/full").expect("it comes with the command");
-        let entry = |choice: &str| TapeEntry { site: "swarm.switch".into(), key: "network.late".into(), choice: choice.into() };
+        let entry = |site: &str, key: &str, choice: &str| TapeEntry { site: site.into(), key: key.into(), choice: choice.into() };
         for seed in 1..=20 {
-            let with = |choice| take(&full, &mut Decider::with_tape(seed, &Tape::from(vec![entry(choice)]))).scenario;
+            let with = |choice| {
+                let tape = vec![entry("swarm.faults", "kind", "all"), entry("swarm.switch", "network.late", choice)];
+                take(&full, &mut Decider::with_tape(seed, &Tape::from(tape))).scenario
+            };
             let (on, mut off) = (with("on"), with("off"));
             assert!(on.faults.network.late.0 > 0 && off.faults.network.late.0 == 0);
             off.faults.network.late = on.faults.network.late;
