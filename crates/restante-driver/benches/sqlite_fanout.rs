@@ -2,7 +2,8 @@
 //!
 //! `RECIPIENTS` (100000), `ENTRIES` (entries a commit; the settings' default) and `PAYLOAD` (512 bytes) come from the environment.
 //! Every attempt succeeds at once, so that deliveries compete with the expansion for the worker and for the store as they would
-//! with destinations that are fast.
+//! with destinations that are fast. With `KEYED=1` the message has an order key, and while it is expanded others arrive: of the
+//! same key, which have to wait for their turn, and of another, which do not. That they did is asserted.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,8 +78,14 @@ fn main() {
         Arc::new(Counting { store, env, of_intents: Mutex::default(), all: Mutex::default(), scans: AtomicUsize::default() });
     let posted = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&posted);
-    let sender = tower::service_fn(move |_: Post| {
+    // What arrived at the first host, in this order: the first byte of each payload.
+    let at_first: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let arrived = Arc::clone(&at_first);
+    let sender = tower::service_fn(move |post: Post| {
         count.fetch_add(1, Ordering::Relaxed);
+        if &*post.destination == "https://server-0.example" {
+            arrived.lock().unwrap().push(post.payload.as_slice()[0]);
+        }
         async { Ok::<_, Infallible>(PostResult::Status { code: 202, retry_after_ms: None }) }
     });
     let backlog = Backlog::builder(Arc::clone(&store) as _, config, sender).build().unwrap();
@@ -88,6 +95,8 @@ fn main() {
         let inbox = |n: usize| format!("https://server-{n}.example/users/somebody/inbox");
         let first = Message::new(inbox(0), payload);
         let message = (1..recipients).fold(first, |message, n| message.and_to(inbox(n)));
+        let is_keyed = setting("KEYED", 0) > 0;
+        let message = if is_keyed { message.order_key("thread") } else { message };
         let began = Instant::now();
         backlog.send(message).await.unwrap();
         let ([commits, rows, bytes], [_, publish_rows, publish_bytes]) = store.take();
@@ -96,7 +105,14 @@ fn main() {
         println!("publish         1 commit, {publish_rows} rows, {publish_bytes} bytes");
         let began = Instant::now();
         let worker = backlog.start();
-        while backlog.depth().await.unwrap().intents > 0 {
+        let (mut same, mut other, mut longest) = (0, 0, Duration::ZERO);
+        while backlog.depth().await.unwrap().pending_recipients > same as i64 {
+            if is_keyed {
+                let sent = Instant::now();
+                backlog.send(Message::new(inbox(0), &b"same"[..]).order_key("thread")).await.unwrap();
+                backlog.send(Message::new(inbox(0), &b"other"[..]).order_key("other thread")).await.unwrap();
+                (same, other, longest) = (same + 1, other + 1, longest.max(sent.elapsed()));
+            }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let took = began.elapsed().as_secs_f64();
@@ -104,11 +120,18 @@ fn main() {
         println!("expanded in     {took:.3} s: {commits} commits (claims included), {rows} rows, {bytes} bytes");
         println!("entries a second {:.0}", recipients as f64 / took);
         println!("delivered then  {}", posted.load(Ordering::Relaxed));
-        while backlog.depth().await.unwrap().entries > 0 {
+        let is_left = |depth: restante_core::plan::DepthReport| depth.entries + depth.intents > 0;
+        while is_left(backlog.depth().await.unwrap()) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         println!("all delivered   {:.3} s after the send was accepted", began.elapsed().as_secs_f64());
-        assert_eq!(posted.load(Ordering::Relaxed), recipients);
+        assert_eq!(posted.load(Ordering::Relaxed), recipients + same + other);
+        if is_keyed {
+            let order = at_first.lock().unwrap().clone();
+            let first_of = |what: u8| order.iter().position(|found| *found == what).unwrap();
+            assert!(first_of(b'x') < first_of(b's'), "the fanout's own delivery comes before what was sent after it");
+            println!("meanwhile       {same} sends of the same order key, {other} of another; two took {longest:.3?} at most");
+        }
         worker.shutdown(Duration::from_millis(100)).await;
     });
 }

@@ -111,10 +111,6 @@ impl Telemetry {
                 self.failed.add(1, &[]);
                 self.activities.add(1, &[KeyValue::new("result", "retried")]);
             }
-            DeliveryEnd::Settled(Settled::Dropped(_)) => {
-                self.failed.add(1, &[]);
-                self.activities.add(1, &[KeyValue::new("result", "abandoned")]);
-            }
             DeliveryEnd::Settled(Settled::Parked(block)) => {
                 self.failed.add(1, &[]);
                 tracing::debug!(name: "circuit_breaker.held", %entry, ?block, "kept back");
@@ -124,7 +120,7 @@ impl Telemetry {
                 // A store that refuses is the operator's to see.
                 tracing::warn!(%entry, why = %why(failure), "given up for now: the lease's end brings it back");
             }
-            DeliveryEnd::Settled(Settled::Deferred) | DeliveryEnd::LeaseLost | DeliveryEnd::Quarantined => {
+            DeliveryEnd::Settled(Settled::Deferred | Settled::Dropped(_)) | DeliveryEnd::LeaseLost | DeliveryEnd::Quarantined => {
                 self.failed.add(1, &[]);
             }
         }
@@ -141,6 +137,12 @@ impl Telemetry {
         }
     }
 
+    /// By a settle, by the sweep, or before they were deliveries.
+    fn given_up(&self, count: u64) {
+        self.permanent_failure.add(count, &[]);
+        self.activities.add(count, &[KeyValue::new("result", "abandoned")]);
+    }
+
     fn observed(&self, observation: &Observation) {
         match observation {
             Observation::Accepted { send } => {
@@ -150,7 +152,7 @@ impl Telemetry {
             }
             Observation::Delivered { entry, fence } => tracing::debug!(%entry, fence = fence.get(), "delivered"),
             Observation::Dropped { entry, reason } => {
-                self.permanent_failure.add(1, &[]);
+                self.given_up(1);
                 tracing::warn!(%entry, %reason, "dropped: a dead letter tells more");
             }
             Observation::Quarantined { entry, reason } => {
@@ -174,7 +176,7 @@ impl Telemetry {
                 tracing::debug!(%send, recipient_count, "expanded");
             }
             Observation::IntentDropped { send, recipient_count, reason } => {
-                self.permanent_failure.add(u64::from(*recipient_count), &[]);
+                self.given_up(u64::from(*recipient_count));
                 tracing::warn!(%send, recipient_count, %reason, "dropped before they were expanded: a trace tells more");
             }
             // Order keys name people.

@@ -194,6 +194,8 @@ mutants! {
         "A destination of which nothing is known is taken to be held.";
     ExpiredLeaseKept "expired-lease-kept" trips "drains-after-heal" in "faults/crashes", beyond "nobody sweeps away a lease in a bound":
         "An entry that was left leased is never due again.";
+    RevivedOutOfTurn "revived-out-of-turn" trips "lane-order" in "upgrade/rolling", beyond "nobody revives anything in a bound":
+        "A revived delivery may be claimed at once, whatever is in front of it.";
     UnreadableKept "unreadable-kept" trips "ends-within-its-events" in "faults/foreign-records", beyond "no record is of another version in a bound":
         "What cannot be read stays where it is.";
     RampIgnored "ramp-ignored" trips "released-is-resumed-step-by-step" in "fairness/released", beyond "nobody passes on notices in a bound":
@@ -289,6 +291,13 @@ impl Mutant {
             (Self::IndexNotRepaired, "repair-index") => txn.writes.clear(),
             (Self::CountersNotWritten, "settle") => drop_writes(txn, env, Kind::Counters),
             (Self::DropUnrecorded, "settle") => drop_writes(txn, env, Kind::DeadLetter),
+            (Self::RevivedOutOfTurn, "revive") => {
+                rewrite_own_entry(about, txn, env, |entry| entry.active = true);
+                // Where it steps in front of another, that one is put too, and has to wait.
+                if entry_puts(txn, env).count() == 1 {
+                    index_entries(txn, env);
+                }
+            }
             (Self::SuccessorActiveEarly, "accept") => activate_successors(txn, env),
             (Self::RecipientLost, "accept") => lose_last_recipient(txn, env),
             (Self::PayloadTruncated, "accept") => {

@@ -229,7 +229,9 @@ impl Auditor {
 
     /// Something new is owned although the backlog was drained and intake has been closed since.
     pub(super) fn on_commit_when_drained(&mut self, about: &About, txn: &Txn, at: SimTime) {
-        if !self.is_drained || self.intake_open || about.what == "revive" {
+        // An operator who brings back what lay aside ends it.
+        self.is_drained &= about.what != "revive";
+        if !self.is_drained || self.intake_open {
             return;
         }
         let is_work = |key: &Key| matches!(self.env.keys.kind_of(key), Some(Kind::Entry | Kind::Intent));

@@ -146,7 +146,7 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("handed-over-is-queued", "A send that the caller was told the old queue owns was put into it before."),
     Property::always(
         "drained-is-drained",
-        "Drained is said only when neither entries nor intents are left, and stays true while intake stays closed.",
+        "Drained is said only when neither entries nor intents are left, and stays true while intake stays closed and nothing is revived.",
     ),
     // Answers.
     Property::always("depth-is-the-recount", "Depth equals a recount of the records at the same snapshot."),

@@ -219,7 +219,8 @@ impl Taking<'_> {
         if store.outages_count == 0 && store.outage.take().is_some() {
             forget("store", "outage");
         }
-        if !process.can_crash() {
+        let old_queue_crashes = faults.legacy.crash_before_complete.0 + faults.legacy.crash_after_complete.0 > 0;
+        if !process.can_crash() && !old_queue_crashes {
             if std::mem::take(&mut process.crashes_max) > 0 {
                 forget("process", "crashes_max");
             }
@@ -289,6 +290,7 @@ impl Taking<'_> {
             }
         }
         self.taken.scenario.faults = faults;
+        self.helpers();
     }
 
     fn settings(&mut self) {
@@ -336,11 +338,12 @@ impl Taking<'_> {
     }
 
     /// Healthy hosts are served in time beside those that ail if each has its share of the workers, and nothing else keeps
-    /// anything back.
+    /// anything back: no hold, no closed intake, no lane in which one waits for the other.
     fn bounds(&mut self) {
         let Scenario { world, workload, config, .. } = &mut self.taken.scenario;
         let is_shared = config.concurrency_per_destination < config.concurrency && world.workers > 0;
-        let is_fair = self.kind == "hosts" && is_shared && workload.holds_count == 0 && workload.close_intake_at.is_none();
+        let is_free = workload.holds_count == 0 && workload.close_intake_at.is_none() && workload.keyed.0 == 0;
+        let is_fair = self.kind == "hosts" && is_shared && is_free;
         if !is_fair && world.healthy_p99.take().is_some() {
             self.edit("world", "healthy_p99", None);
         }

@@ -78,7 +78,8 @@ impl World<'_> {
                 self.sends.insert(key, SendState::Refused);
             }
         }
-        if matches!(self.sends.get(&key), Some(SendState::Refused | SendState::HandedOver)) {
+        // Whoever knows what became of it does not hand it over again; what does so on purpose comes another way.
+        if !matches!(self.sends.get(&key), Some(SendState::Pending { .. })) {
             return;
         }
         let is_under_way = self.nodes[node].sends.contains_key(&number) || self.nodes[node].handing_over.contains_key(&number);
