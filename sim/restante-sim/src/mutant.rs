@@ -196,6 +196,12 @@ mutants! {
         "An entry that was left leased is never due again.";
     RevivedOutOfTurn "revived-out-of-turn" trips "lane-order" in "upgrade/rolling", beyond "nobody revives anything in a bound":
         "A revived delivery may be claimed at once, whatever is in front of it.";
+    LeaseShorterThanPost "lease-shorter-than-post" trips "ends-within-its-events" in "smoke/plain", beyond "waits take no time in a bound":
+        "Settings are not held against each other: a lease ends before its POST could.";
+    LifetimesTruncated "lifetimes-truncated" trips "ends-within-its-events" in "smoke/plain", beyond "waits take no time in a bound":
+        "Leases are cut down to what is left of them in whole minutes, which is nothing.";
+    ChunksBeyondLimits "chunks-beyond-limits" trips "drains-after-heal" in "fanout/huge", beyond "the recipients of a bound fit one chunk":
+        "Settings are not held against the store's limits: a chunk of a fanout is larger than a transaction may be.";
     UnreadableKept "unreadable-kept" trips "ends-within-its-events" in "faults/foreign-records", beyond "no record is of another version in a bound":
         "What cannot be read stays where it is.";
     RampIgnored "ramp-ignored" trips "released-is-resumed-step-by-step" in "fairness/released", beyond "nobody passes on notices in a bound":
@@ -232,6 +238,8 @@ impl Mutant {
             Self::ShareUnbounded => Some(Config { concurrency_per_destination: config.concurrency, ..config.clone() }),
             Self::WindowUnbounded => Some(Config { window: 1_000, ..config.clone() }),
             Self::ConcurrencyOfOne => Some(Config { concurrency: 1, ..config.clone() }),
+            Self::LeaseShorterThanPost => Some(Config { lease_ms: config.request_timeout_ms, ..config.clone() }),
+            Self::ChunksBeyondLimits => Some(Config { expand_entries_max: 100_000, expand_lanes_max: 100_000, ..config.clone() }),
             Self::ReleaseUnnoticed => Some(Config { held_recheck_interval_ms: 3_600_000, ..config.clone() }),
             _ => None,
         }
@@ -277,6 +285,15 @@ impl Mutant {
                     entry.wake_gen -= 1;
                 }
             }),
+            (Self::LifetimesTruncated, "claim" | "renew") => {
+                let now = StoreTime::from_ms(EPOCH_MS + at.as_ms());
+                rewrite_own_entry(about, txn, env, |entry| {
+                    if let Some(lease) = &mut entry.lease {
+                        let whole_ms = lease.expires_at.since_ms(now) / 60_000 * 60_000;
+                        lease.expires_at = now.plus_ms(whole_ms);
+                    }
+                });
+            }
             (Self::ExpiredLeaseKept, "claim") => {
                 rewrite_own_entry(about, txn, env, |entry| entry.vest_at = entry.vest_at.plus_ms(3_600_000));
                 let is_put_row = |write: &Write| {
