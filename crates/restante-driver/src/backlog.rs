@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::builder::Builder;
 use crate::handle::WorkerHandle;
-use crate::legacy::{LegacyHandle, OldPath};
+use crate::legacy::{self, LegacyHandle, LegacyRun, OldPath};
 use crate::message::{InvalidInbox, Message, recipient};
 use crate::report::RunOutcome;
 use crate::sender::Sender;
@@ -28,8 +28,8 @@ use crate::worker::Running;
 /// A delivery backlog over one store. Cheap to clone; clones are one backlog.
 ///
 /// - **Sends**: [`send`](Self::send), [`send_many`](Self::send_many), and [`immediate`](Self::immediate), which owns nothing.
-/// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good; [`work_off`](Self::work_off) empties an
-///   old queue.
+/// - **Works**: [`run_once`](Self::run_once) for cron, [`start`](Self::start) for good; [`work_off_once`](Self::work_off_once) and
+///   [`work_off`](Self::work_off) do the same for an old queue.
 /// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect), [`destinations_of`](Self::destinations_of),
 ///   [`intents`](Self::intents),
 ///   [`destinations`](Self::destinations), [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
@@ -198,6 +198,16 @@ impl Backlog {
     pub fn work_off(&self, path: impl OldPath) -> Result<LegacyHandle, NoLegacyQueue> {
         let side = self.shared.legacy.clone().ok_or(NoLegacyQueue)?;
         Ok(LegacyHandle::start(Arc::clone(&self.shared), side, Arc::new(path)))
+    }
+
+    /// Works at most `limit` messages of the legacy queue off, and returns when it has nothing to hand out: what cron calls. A future
+    /// that is dropped leaves what it had in hand to whoever receives it when its time is over.
+    ///
+    /// # Errors
+    /// [`NoLegacyQueue`].
+    pub async fn work_off_once(&self, path: impl OldPath, limit: u64) -> Result<LegacyRun, NoLegacyQueue> {
+        let side = self.shared.legacy.clone().ok_or(NoLegacyQueue)?;
+        Ok(legacy::run_once(Arc::clone(&self.shared), side, Arc::new(path), limit).await)
     }
 
     // Looks.

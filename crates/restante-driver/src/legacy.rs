@@ -10,8 +10,8 @@ use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use restante_core::atoms::Bytes;
 use restante_core::machine::{
-    HandOver, HandOverError, HandOverStep, LegacyEnd, LegacyIo, LegacyReply, LegacySettings, LegacyStep, Listener, OldMessage,
-    OtherEnd, PostResult, SendError as Refusal, SendRequest, WorkId,
+    HandOver, HandOverError, HandOverStep, LegacyEnd, LegacyIo, LegacyReply, LegacyRunReport, LegacySettings, LegacyStep,
+    Listener, OldMessage, OtherEnd, PostResult, SendError as Refusal, SendRequest, WorkId,
 };
 use restante_core::plan::Recipient;
 use restante_kv::BoxFuture;
@@ -47,6 +47,15 @@ pub trait OldPath: Send + Sync + 'static {
     }
 }
 
+impl<P: OldPath + ?Sized> OldPath for Arc<P> {
+    fn attempt(&self, message: OutboxMessage) -> BoxFuture<'_, PostResult> {
+        (**self).attempt(message)
+    }
+    fn other(&self, body: Bytes, why: NotOurs) -> BoxFuture<'_, OtherEnd> {
+        (**self).other(body, why)
+    }
+}
+
 /// Why a message is none of ours.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotOurs {
@@ -59,6 +68,16 @@ pub enum NotOurs {
     /// It cannot be read.
     #[error(transparent)]
     Malformed(#[from] Malformed),
+}
+
+/// What a bounded run of a listener came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LegacyRun {
+    /// What became of the messages that it received.
+    pub report: LegacyReport,
+    /// `false` exactly when the old queue had nothing to hand out while this run had nothing in hand. What lies there for later, or
+    /// is in somebody else's hands, does not count: `depth` of the queue does.
+    pub more: bool,
 }
 
 /// What became of the messages that a listener received.
@@ -198,31 +217,39 @@ struct Listening {
     /// Ends the listener's own wait.
     waiting: Option<oneshot::Sender<()>>,
     report: LegacyReport,
-    is_finished: bool,
+    finished: Option<LegacyRunReport>,
 }
 
 impl Listening {
-    fn new(shared: Arc<Shared>, side: LegacySide, path: Arc<dyn OldPath>) -> Self {
+    /// Takes at most `limit` messages, if there is a limit; serves otherwise.
+    fn new(shared: Arc<Shared>, side: LegacySide, path: Arc<dyn OldPath>, limit: Option<u64>) -> Self {
         let slot = rand::random_range(0..shared.env.config.counter_slots.max(1));
-        let begun = Listener::begin(Arc::clone(&shared.env), side.settings.clone(), slot, shared.local());
+        let (env, settings, local) = (Arc::clone(&shared.env), side.settings.clone(), shared.local());
+        let (listener, step) = match limit {
+            Some(limit) => Listener::once(env, settings, slot, limit, local),
+            None => Listener::serve(env, settings, slot, local),
+        };
         let mut listening = Self {
             shared,
             side,
             path,
-            listener: begun.0,
+            listener,
             actions: FuturesUnordered::new(),
             in_hand: BTreeMap::new(),
             waiting: None,
             report: LegacyReport::default(),
-            is_finished: false,
+            finished: None,
         };
-        listening.follow(begun.1);
+        listening.follow(step);
         listening
     }
 
-    async fn run(&mut self, mut stop: watch::Receiver<bool>) {
+    async fn run(&mut self, mut stop: watch::Receiver<bool>) -> LegacyRunReport {
         let mut is_stopping = false;
-        while !self.is_finished {
+        loop {
+            if let Some(finished) = self.finished {
+                return finished;
+            }
             tokio::select! {
                 biased;
                 Ok(_) = stop.wait_for(|stop| *stop), if !is_stopping => {
@@ -258,7 +285,7 @@ impl Listening {
             let action = self.action(work, io);
             self.actions.push(action);
         }
-        self.is_finished = step.finished;
+        self.finished = step.finished;
     }
 
     fn action(&mut self, work: WorkId, io: LegacyIo) -> Action {
@@ -339,6 +366,14 @@ async fn act(queue: &dyn LegacyQueue, path: &dyn OldPath, keyring: &dyn Keyring,
     }
 }
 
+/// Takes at most `limit` messages, and ends.
+pub(crate) async fn run_once(shared: Arc<Shared>, side: LegacySide, path: Arc<dyn OldPath>, limit: u64) -> LegacyRun {
+    let (_never, stop) = watch::channel(false);
+    let mut listening = Listening::new(shared, side, path, Some(limit));
+    let LegacyRunReport { more, .. } = listening.run(stop).await;
+    LegacyRun { report: listening.report, more }
+}
+
 /// A listener of the old queue.
 pub struct LegacyHandle {
     stop: watch::Sender<bool>,
@@ -357,9 +392,9 @@ impl LegacyHandle {
         let (stop, stopped) = watch::channel(false);
         let (cut, mut cut_off) = watch::channel(false);
         let task = tokio::spawn(async move {
-            let mut listening = Listening::new(shared, side, path);
+            let mut listening = Listening::new(shared, side, path, None);
             let is_finished = tokio::select! {
-                () = listening.run(stopped) => true,
+                _ = listening.run(stopped) => true,
                 Ok(_) = cut_off.wait_for(|cut| *cut) => false,
             };
             let mut report = listening.report;

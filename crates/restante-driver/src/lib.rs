@@ -53,7 +53,7 @@ mod worker;
 pub use backlog::{Accepted, Backlog, NoLegacyQueue, Owner, SendError};
 pub use builder::{BuildError, Builder};
 pub use handle::{BoundedRuns, WorkerHandle};
-pub use legacy::{LegacyHandle, LegacyReport, NotOurs, OldPath};
+pub use legacy::{LegacyHandle, LegacyReport, LegacyRun, NotOurs, OldPath};
 pub use message::{InvalidInbox, Message};
 pub use report::{DrainReport, RunOutcome};
 pub use restante_journal::Journal;

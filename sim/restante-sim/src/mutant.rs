@@ -224,6 +224,10 @@ mutants! {
         "A hand-over that the old queue refused is taken for one that it took.";
     DrainedGuessed "drained-guessed" trips "drained-is-drained" in "legacy/drained", beyond "nobody closes intake in a bound":
         "Once intake is closed, a depth query takes the counters for zero.";
+    SilenceTakenForEmpty "silence-taken-for-empty" trips "old-run-proves-empty" in "legacy/cron-only", beyond "there is no old queue in a bound":
+        "A listener is told that there is no message where the old queue did not answer.";
+    ListenerUnlimited "listener-unlimited" trips "old-run-keeps-to-its-limit" in "legacy/cron-only", beyond "there is no old queue in a bound":
+        "The bounded run of a listener is begun without its limit.";
 }
 
 impl Mutant {
@@ -584,9 +588,18 @@ impl Mutant {
 
     /// What the old side is about to tell.
     pub(crate) fn on_old_reply(self, about: &About, reply: &mut LegacyReply) {
-        if let (Self::HandOverGuessed, "hand-over", LegacyReply::Queue(result)) = (self, about.what, reply) {
-            *result = Ok(());
+        match (self, about.what, reply) {
+            (Self::HandOverGuessed, "hand-over", LegacyReply::Queue(result)) => *result = Ok(()),
+            (Self::SilenceTakenForEmpty, "legacy-receive", LegacyReply::Received(result)) if result.is_err() => {
+                *result = Ok(None)
+            }
+            _ => {}
         }
+    }
+
+    /// How many messages a bounded run of a listener is told to take at most.
+    pub(crate) fn on_listener_limit(self, limit: u64) -> u64 {
+        if self == Self::ListenerUnlimited { u64::MAX } else { limit }
     }
 
     /// What a single run is about to report.

@@ -33,8 +33,8 @@ pub use inspect::{
     intent_range, quarantine_page, quarantine_range, row_of_destination,
 };
 pub use legacy::{
-    HandOver, HandOverError, HandOverStep, LegacyEnd, LegacyIo, LegacyMode, LegacyReply, LegacySettings, LegacyStep, Listener,
-    OldDelivery, OldMessage, OldPolicy, OtherEnd, QueueFailure, WorkId,
+    HandOver, HandOverError, HandOverStep, LegacyEnd, LegacyIo, LegacyMode, LegacyReply, LegacyRunReport, LegacySettings,
+    LegacyStep, Listener, OldDelivery, OldMessage, OldPolicy, OtherEnd, QueueFailure, WorkId,
 };
 pub use sending::{FanoutChoice, SendError, SendRequest, Sending, SendingStep};
 pub use transact::{Failure, Transact, TransactStep};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use restante_core::atoms::{Bytes, Sealed};
 use restante_core::keys::Kind;
 use restante_core::machine::{
-    FanoutChoice, HandOver, HandOverError, HandOverStep, LegacyEnd, LegacyIo, LegacyMode, LegacyReply, LegacySettings,
-    LegacyStep, Listener, OldDelivery, OldMessage, OtherEnd, PostResult, QueueFailure, SendError, SendRequest, WorkId,
+    FanoutChoice, HandOver, HandOverError, HandOverStep, Io, LegacyEnd, LegacyIo, LegacyMode, LegacyReply, LegacyRunReport,
+    LegacySettings, LegacyStep, Listener, OldDelivery, OldMessage, OtherEnd, PostResult, QueueFailure, Reply, SendError,
+    SendRequest, WorkId,
 };
 use restante_core::plan::{Accept, Adopt, HoldNotice, LegacyAnswer, LegacyGate, SetHold, SetIntake};
 use restante_core::record::{Body, Intent, Marker, MarkerState, Record};
@@ -191,7 +192,7 @@ impl Story {
         let mut bed = Bed::default();
         before(&mut bed);
         let settings = LegacySettings { concurrency: 1, ..LegacySettings::new(mode) };
-        let (mut listener, step) = Listener::begin(bed.env.clone(), settings, 0, bed.local());
+        let (mut listener, step) = Listener::serve(bed.env.clone(), settings, 0, bed.local());
         assert!(matches!(step.actions[..], [(WorkId::LISTENER, _, LegacyIo::Receive { .. })]));
         let received = LegacyReply::Received(Ok(Some((message, send_id(9)))));
         let step = listener.step(WorkId::LISTENER, received, bed.local());
@@ -335,18 +336,120 @@ fn an_attempt_that_could_outlast_its_receipt_is_not_begun() {
 fn a_listener_stops_when_its_hands_are_empty() {
     let bed = Bed::default();
     let settings = LegacySettings::new(LegacyMode::Drain);
-    let (mut listener, _) = Listener::begin(bed.env.clone(), settings, 0, bed.local());
+    let (mut listener, _) = Listener::serve(bed.env.clone(), settings, 0, bed.local());
     let step = listener.step(WorkId::LISTENER, LegacyReply::Received(Ok(None)), bed.local());
     assert!(matches!(step.actions[..], [(WorkId::LISTENER, _, LegacyIo::Store(_))]), "it waits");
-    assert!(listener.stop().finished);
+    assert!(listener.stop().finished.is_some());
 
-    let (mut listener, _) = Listener::begin(bed.env.clone(), LegacySettings::new(LegacyMode::Drain), 0, bed.local());
-    assert!(!listener.stop().finished, "a message may be on its way");
+    let (mut listener, _) = Listener::serve(bed.env.clone(), LegacySettings::new(LegacyMode::Drain), 0, bed.local());
+    assert_eq!(listener.stop().finished, None, "a message may be on its way");
     let received = LegacyReply::Received(Ok(Some((OldMessage::Other, send_id(1)))));
     let step = listener.step(WorkId::LISTENER, received, bed.local());
     let work = step.received.expect("it is taken care of");
-    assert!(!listener.step(work, LegacyReply::Other(OtherEnd::Done), bed.local()).finished);
-    assert!(listener.step(work, LegacyReply::Queue(Ok(())), bed.local()).finished);
+    assert_eq!(listener.step(work, LegacyReply::Other(OtherEnd::Done), bed.local()).finished, None);
+    let finished = listener.step(work, LegacyReply::Queue(Ok(())), bed.local()).finished;
+    assert_eq!(finished, Some(LegacyRunReport { processed: 1, more: true }), "a listener that is stopped proves nothing");
+}
+
+// The bounded run.
+
+/// A bounded run that is handed messages nobody but it knows, and what it asked the queue.
+struct Run {
+    bed: Bed,
+    listener: Listener,
+    receives: usize,
+    under_way: Vec<WorkId>,
+    waits: usize,
+    finished: Option<LegacyRunReport>,
+}
+
+impl Run {
+    fn of(limit: u64) -> Self {
+        let bed = Bed::default();
+        let settings = LegacySettings { concurrency: 2, ..LegacySettings::new(LegacyMode::Drain) };
+        let (listener, step) = Listener::once(bed.env.clone(), settings, 0, limit, bed.local());
+        let mut run = Self { bed, listener, receives: 0, under_way: Vec::new(), waits: 0, finished: None };
+        run.follow(step);
+        run
+    }
+
+    fn follow(&mut self, step: LegacyStep) {
+        for (_, _, io) in &step.actions {
+            self.receives += usize::from(matches!(io, LegacyIo::Receive { .. }));
+            self.waits += usize::from(matches!(io, LegacyIo::Store(Io::Sleep { .. })));
+        }
+        self.under_way.extend(step.received);
+        self.finished = step.finished;
+    }
+
+    fn step(&mut self, work: WorkId, reply: LegacyReply) {
+        let step = self.listener.step(work, reply, self.bed.local());
+        self.follow(step);
+    }
+
+    fn answer(&mut self, answer: Result<bool, QueueFailure>) {
+        let message = answer.map(|is_there| is_there.then(|| (OldMessage::Other, send_id(1))));
+        self.step(WorkId::LISTENER, LegacyReply::Received(message));
+    }
+
+    fn end_one(&mut self) {
+        let work = self.under_way.remove(0);
+        self.step(work, LegacyReply::Other(OtherEnd::Done));
+        self.step(work, LegacyReply::Queue(Ok(())));
+    }
+}
+
+#[test]
+fn a_bounded_run_proves_the_queue_empty_only_with_empty_hands() {
+    let mut run = Run::of(10);
+    run.answer(Ok(true));
+    run.answer(Ok(false));
+    assert_eq!((run.finished, run.receives), (None, 2), "what is in hand may have others of its key behind it");
+    run.end_one();
+    assert_eq!((run.finished, run.receives), (None, 3), "it asks once more");
+    run.answer(Ok(false));
+    assert_eq!(run.finished, Some(LegacyRunReport { processed: 1, more: false }));
+}
+
+#[test]
+fn an_answer_that_is_older_than_the_end_of_a_message_proves_nothing() {
+    let mut run = Run::of(10);
+    run.answer(Ok(true));
+    run.end_one();
+    run.answer(Ok(false));
+    assert_eq!((run.finished, run.receives), (None, 3), "it was asked while a message was in hand");
+    run.answer(Ok(true));
+    run.end_one();
+    run.answer(Ok(false));
+    run.answer(Ok(false));
+    assert_eq!(run.finished, Some(LegacyRunReport { processed: 2, more: false }));
+}
+
+#[test]
+fn a_bounded_run_takes_no_more_than_its_limit() {
+    let mut run = Run::of(1);
+    run.answer(Ok(true));
+    assert_eq!((run.finished, run.receives), (None, 1));
+    run.end_one();
+    assert_eq!((run.finished, run.receives), (Some(LegacyRunReport { processed: 1, more: true }), 1));
+    assert_eq!(Run::of(0).finished, Some(LegacyRunReport { processed: 0, more: true }));
+}
+
+#[test]
+fn a_bounded_run_gives_up_a_queue_that_does_not_answer_and_proves_nothing() {
+    let mut run = Run::of(10);
+    run.answer(Ok(true));
+    let tries_max = run.bed.env.config.tries_max;
+    for number in 1..=tries_max {
+        assert_eq!(run.finished, None);
+        run.answer(Err(if number % 2 == 0 { QueueFailure::Unknown } else { QueueFailure::Unavailable }));
+        if number < tries_max {
+            run.step(WorkId::LISTENER, LegacyReply::Store(Reply::Slept));
+        }
+    }
+    assert_eq!((run.finished, run.waits, run.receives), (None, tries_max as usize - 1, tries_max as usize + 1));
+    run.end_one();
+    assert_eq!(run.finished, Some(LegacyRunReport { processed: 1, more: true }), "what it had in hand was brought to its end");
 }
 
 // Handing over.

@@ -241,6 +241,41 @@ async fn a_failed_attempt_is_counted_in_the_message() {
 }
 
 #[tokio::test]
+async fn bounded_runs_alone_work_the_old_queue_off_and_deliver_what_they_adopted() {
+    let (store, log, queue) = (memory(), Log::default(), MemoryQueue::new());
+    let fanout = r#"{"type":"fanout","id":"f","activity":{},"inboxes":{"https://free.example/inbox":{}}}"#;
+    queue.enqueue(vec![outbox("one", 3), Draft::new("f", fanout.as_bytes())]).await.unwrap();
+    let backlog = beside(&store, &log, queue.clone(), LegacyMode::AdoptOnHold);
+    backlog.set_hold(INBOX, None, None).await.unwrap();
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let path = Arc::new(Old { asked: Arc::clone(&asked), answer: ACCEPTED });
+
+    let first = backlog.work_off_once(Arc::clone(&path), 1).await.unwrap();
+    assert!(first.more, "the limit was reached");
+    let second = backlog.work_off_once(Arc::clone(&path), 100).await.unwrap();
+    assert!(!second.more, "also what the fanout became was worked off");
+    let ends = |run: restante_driver::LegacyRun| (run.report.adopted, run.report.expanded, run.report.delivered);
+    assert_eq!((ends(first), ends(second)), ((1, 0, 0), (0, 1, 1)));
+    assert!(queue.depth().await.unwrap().is_empty());
+    assert_eq!(*asked.lock().unwrap(), ["f/0 0"]);
+
+    backlog.release_hold(INBOX, None).await.unwrap();
+    assert_eq!(backlog.run_once(10).await.processed, 1);
+    assert_eq!(log.posts().len(), 1);
+}
+
+#[tokio::test]
+async fn a_bounded_run_ends_though_the_old_queue_keeps_something_for_later() {
+    let (store, log, queue) = (memory(), Log::default(), MemoryQueue::new());
+    queue.enqueue(vec![outbox("one", 0)]).await.unwrap();
+    let backlog = beside(&store, &log, queue.clone(), LegacyMode::Drain);
+    let path = Old { asked: Arc::default(), answer: PostResult::Unknown };
+    let run = backlog.work_off_once(path, 100).await.unwrap();
+    assert_eq!((run.report.put_back, run.more), (1, false));
+    assert_eq!(queue.depth().await.unwrap().delayed, 1);
+}
+
+#[tokio::test]
 async fn what_is_under_way_at_the_deadline_comes_again() {
     struct Hangs;
     impl OldPath for Hangs {
@@ -262,8 +297,9 @@ async fn what_is_under_way_at_the_deadline_comes_again() {
 async fn without_an_old_queue_nothing_of_this_is_there() {
     let (store, log) = (memory(), Log::default());
     let backlog = crate::bed::backlog(&store, config(), delivering(&log));
-    let path = Old { asked: Arc::default(), answer: ACCEPTED };
-    assert_eq!(backlog.work_off(path).map(drop), Err(NoLegacyQueue));
+    let path = || Old { asked: Arc::default(), answer: ACCEPTED };
+    assert_eq!(backlog.work_off(path()).map(drop), Err(NoLegacyQueue));
+    assert_eq!(backlog.work_off_once(path(), 1).await.map(drop), Err(NoLegacyQueue));
     backlog.set_intake(false).await.unwrap();
     assert_eq!(backlog.send(Message::new(INBOX, &b"{}"[..])).await, Err(SendError::IntakeClosed));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use restante_core::Subject;
 use restante_core::atoms::{Bytes, SendId};
 use restante_core::keys::Kind;
-use restante_core::machine::{About, LegacyEnd, OldDelivery, OldMessage, PostResult};
+use restante_core::machine::{About, LegacyEnd, LegacyRunReport, OldDelivery, OldMessage, PostResult};
 use restante_core::plan::{DepthReport, Recipient};
 use restante_core::record::{Destination, Intent, Marker, MarkerState, Record};
 use restante_engine::SimTime;
@@ -35,6 +35,15 @@ pub(super) struct GhostOld {
 
 /// What a look at an old message saw: the message, whether its destination was held, and whether the backlog owned it.
 pub(super) type OldSeen = (Arc<str>, bool, bool);
+
+/// The truth about the bounded run of a listener.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OldRun {
+    /// When the old queue was asked last, nothing was in hand.
+    asked_empty_handed: bool,
+    /// What was asked for last, the old queue truly did not have.
+    had_nothing: bool,
+}
 
 fn of_old(id: &str) -> super::Evidence {
     vec![("old-message", id.to_owned())]
@@ -203,6 +212,36 @@ impl Auditor {
             | LegacyEnd::Unsealed
             | LegacyEnd::Yielded
             | LegacyEnd::Left => {}
+        }
+    }
+
+    pub(crate) fn on_old_run_began(&mut self, node: usize) {
+        self.old_runs.insert(node, OldRun::default());
+    }
+
+    pub(crate) fn on_old_asked(&mut self, node: usize, empty_handed: bool) {
+        self.old_runs.insert(node, OldRun { asked_empty_handed: empty_handed, had_nothing: false });
+    }
+
+    pub(crate) fn on_old_had_nothing(&mut self, node: usize) {
+        self.old_runs.entry(node).or_default().had_nothing = true;
+    }
+
+    /// A bounded run of a listener reports.
+    pub(crate) fn on_old_run_report(&mut self, node: usize, report: LegacyRunReport, limit: u64, at: SimTime) {
+        judged!(self, "old-run-keeps-to-its-limit");
+        let of_run = |processed: u64| vec![("processed", processed.to_string())];
+        if report.processed > limit {
+            self.violate(at, "old-run-keeps-to-its-limit", of_run(report.processed));
+        }
+        if report.more {
+            return;
+        }
+        self.mark("listener-proved-empty");
+        judged!(self, "old-run-proves-empty");
+        let OldRun { asked_empty_handed, had_nothing } = self.old_runs.get(&node).copied().unwrap_or_default();
+        if !(asked_empty_handed && had_nothing) {
+            self.violate(at, "old-run-proves-empty", of_run(report.processed));
         }
     }
 

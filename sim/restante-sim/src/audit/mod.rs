@@ -103,6 +103,7 @@ pub(crate) struct Auditor {
     old_sends: BTreeMap<SendId, Arc<str>>,
     /// What the latest look of each task at an old message saw.
     old_seen: BTreeMap<(usize, Task), legacy::OldSeen>,
+    old_runs: BTreeMap<usize, legacy::OldRun>,
     /// Somebody was told that the backlog is drained, and intake has been closed since.
     is_drained: bool,
     /// When a pause was committed, and until when, a destination.
@@ -169,6 +170,7 @@ impl Auditor {
             old: BTreeMap::new(),
             old_sends: BTreeMap::new(),
             old_seen: BTreeMap::new(),
+            old_runs: BTreeMap::new(),
             is_drained: false,
             paced: BTreeMap::new(),
             recounts: BTreeMap::new(),

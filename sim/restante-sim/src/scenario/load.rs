@@ -81,6 +81,7 @@ builtin![
     "legacy/received-again",
     "legacy/closed-refuses-adoption",
     "legacy/drained",
+    "legacy/cron-moves-back",
     "legacy/cron-only",
     "swarm/everything-at-once",
     "swarm/quiet-hours",
@@ -238,8 +239,10 @@ pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
     if legacy.mode.is_none() && (legacy.messages_count > 0 || *legacy_faults != Default::default()) {
         return inconsistent("there is no old queue: give legacy.mode".into());
     }
-    if legacy.mode.is_some() && (legacy.listeners == 0 || legacy.listeners > 20 || legacy.messages_count > 9_999) {
-        return inconsistent("give 1 to 20 legacy.listeners and at most 9999 legacy.messages_count".into());
+    let listeners = legacy.listeners.saturating_add(legacy.cron_listeners);
+    if legacy.mode.is_some() && (listeners == 0 || listeners > 20 || legacy.messages_count > 9_999) {
+        let message = "give 1 to 20 legacy.listeners and legacy.cron_listeners, and at most 9999 legacy.messages_count";
+        return inconsistent(message.into());
     }
     if legacy.mode.is_some() && legacy.visible.0 <= scenario.config.request_timeout.0 + scenario.config.lease_margin.0 {
         return inconsistent("legacy.visible must exceed config.request_timeout + config.lease_margin".into());

@@ -370,8 +370,10 @@ impl ConfigTable {
 pub struct Legacy {
     /// What becomes of its messages; without it, there is no old queue.
     pub mode: Option<LegacyMode>,
-    /// Processes that work it off.
+    /// Processes that work it off for good.
     pub listeners: u32,
+    /// Processes that work it off in bounded runs, as often and as much as cron callers.
+    pub cron_listeners: u32,
     /// Messages that the old server puts into it before the world heals.
     pub messages_count: u32,
     /// Share of them that go to two inboxes.
@@ -393,6 +395,7 @@ impl Default for Legacy {
         Self {
             mode: None,
             listeners: 2,
+            cron_listeners: 0,
             messages_count: 0,
             fanout: Share(0),
             keyed: Share(0),

@@ -278,7 +278,19 @@ impl Taking<'_> {
 
     /// No old queue, and nothing that could go wrong with it.
     fn without_old_queue(&mut self) {
-        for key in ["mode", "listeners", "messages_count", "fanout", "keyed", "others", "visible", "poll", "concurrency"] {
+        let keys = [
+            "mode",
+            "listeners",
+            "cron_listeners",
+            "messages_count",
+            "fanout",
+            "keyed",
+            "others",
+            "visible",
+            "poll",
+            "concurrency",
+        ];
+        for key in keys {
             self.edit("legacy", key, None);
         }
         self.taken.scenario.legacy = Legacy::default();
@@ -321,6 +333,20 @@ impl Taking<'_> {
         let (world, load) = (&mut self.taken.scenario.world, &mut self.taken.scenario.workload);
         (world.cron_callers, world.workers, world.destinations) = (crons, workers, hosts);
         (load.producers, load.sends_count, load.order_keys, load.recipients_max) = (producers, sends, keys, most);
+        self.listeners();
+    }
+
+    /// Whoever works the old queue off does so for good, in bounded runs, or both beside each other.
+    fn listeners(&mut self) {
+        let legacy = &self.taken.scenario.legacy;
+        if legacy.mode.is_none() {
+            return;
+        }
+        let (serving, bounded) = (legacy.listeners, legacy.cron_listeners);
+        let bounded = self.number("legacy", "cron_listeners", 0, bounded);
+        let serving = self.number("legacy", "listeners", u32::from(bounded == 0), serving);
+        let legacy = &mut self.taken.scenario.legacy;
+        (legacy.listeners, legacy.cron_listeners) = (serving, bounded);
     }
 
     /// A number from `least` to the scenario's own.

@@ -41,9 +41,11 @@ pub(super) const INCIDENTS: [(Setting<u64>, u64); 13] = [
 ];
 
 /// Who and what is there, with the least.
-pub(super) const ACTORS: [(Setting<u64>, u64); 8] = [
+pub(super) const ACTORS: [(Setting<u64>, u64); 10] = [
     (setting("world", "cron_callers", |scenario| scenario.world.cron_callers.into()), 0),
     (setting("world", "workers", |scenario| scenario.world.workers.into()), 0),
+    (setting("legacy", "cron_listeners", |scenario| scenario.legacy.cron_listeners.into()), 0),
+    (setting("legacy", "listeners", |scenario| scenario.legacy.listeners.into()), 0),
     (setting("workload", "recipients_max", |scenario| scenario.workload.recipients_max.into()), 1),
     (setting("world", "destinations", |scenario| scenario.world.destinations.into()), 1),
     (setting("workload", "fanout_recipients_min", |scenario| scenario.workload.fanout_recipients_min.into()), 1),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use restante_core::Subject;
 use restante_core::atoms::{Bytes, Fence, Sealed, SendId};
 use restante_core::machine::{
-    About, HandOver, HandOverError, HandOverStep, Io, LegacyIo, LegacyReply, LegacyStep, Listener, NotSent, OldMessage, OtherEnd,
-    PostResult, QueueFailure, Reply, SendError, WorkId,
+    About, HandOver, HandOverError, HandOverStep, Io, LegacyIo, LegacyReply, LegacyRunReport, LegacyStep, Listener, NotSent,
+    OldMessage, OtherEnd, PostResult, QueueFailure, Reply, SendError, WorkId,
 };
 use restante_core::plan::Recipient;
 use restante_legacy::codec::{LegacyMessage, decode};
@@ -121,10 +121,30 @@ impl World<'_> {
     // Listeners.
 
     pub(super) fn start_listener(&mut self, node: usize) {
+        self.reached("listener.serve");
         let settings = self.scenario.legacy.settings(&self.scenario.config);
-        let (listener, step) = Listener::begin(self.env.clone(), settings, node as u64, self.local(node));
+        let (listener, step) = Listener::serve(self.env.clone(), settings, node as u64, self.local(node));
         self.nodes[node].listener = Some(listener);
         self.follow_listener(node, step);
+    }
+
+    pub(super) fn begin_listener_run(&mut self, node: usize, limit: u64) {
+        self.reached("listener.run-once");
+        let settings = self.scenario.legacy.settings(&self.scenario.config);
+        let believed = self.mutant.map_or(limit, |mutant| mutant.on_listener_limit(limit));
+        let (listener, step) = Listener::once(self.env.clone(), settings, node as u64, believed, self.local(node));
+        self.nodes[node].listener = Some(listener);
+        self.auditor.on_old_run_began(node);
+        self.follow_listener(node, step);
+    }
+
+    fn on_listener_run_finished(&mut self, node: usize, report: LegacyRunReport) {
+        let (name, at) = (self.nodes[node].name.clone(), self.timeline.now());
+        let LegacyRunReport { processed, more } = report;
+        self.row(&name, "run-ended", format_args!(""), format_args!("processed {processed}, more {more}"));
+        self.auditor.on_old_run_report(node, report, self.scenario.world.cron_limit_count, at);
+        self.nodes[node].listener = None;
+        self.push_next_run(node);
     }
 
     fn follow_listener(&mut self, node: usize, step: LegacyStep) {
@@ -144,6 +164,11 @@ impl World<'_> {
             }
             self.issue_legacy(Origin { node, life, task: Task::Legacy(work) }, work, about, io);
         }
+        if let Some(report) = step.finished
+            && self.nodes[node].life == life
+        {
+            self.on_listener_run_finished(node, report);
+        }
     }
 
     fn issue_legacy(&mut self, origin: Origin, work: WorkId, about: About, io: LegacyIo) {
@@ -153,6 +178,7 @@ impl World<'_> {
         }
         let act = self.act(origin, about);
         if let LegacyIo::Receive { visible_ms } = io {
+            self.auditor.on_old_asked(origin.node, self.nodes[origin.node].in_hand.is_empty());
             self.push_old(origin, act, OldOp::Receive { visible_ms });
             return;
         }
@@ -267,7 +293,7 @@ impl World<'_> {
         let (result, in_hand) = match fate {
             "legacy.unavailable" => (Err(QueueFailure::Unavailable), None),
             "legacy.ambiguous-lost" => (Err(QueueFailure::Unknown), None),
-            _ => match self.apply_old(&act, op) {
+            _ => match self.apply_old(origin, &act, op) {
                 (Ok(()), _) if fate == "legacy.ambiguous-done" => (Err(QueueFailure::Unknown), None),
                 applied => applied,
             },
@@ -288,11 +314,14 @@ impl World<'_> {
         self.push_old_reply(back_ms, origin, act, reply, in_hand);
     }
 
-    fn apply_old(&mut self, act: &Act, op: OldOp) -> (Result<(), QueueFailure>, Option<InHand>) {
+    fn apply_old(&mut self, origin: Origin, act: &Act, op: OldOp) -> (Result<(), QueueFailure>, Option<InHand>) {
         let (at, now_ms) = (self.timeline.now(), self.store_now().as_ms());
         match op {
             OldOp::Receive { visible_ms } => {
-                let Some(received) = self.old.model.receive(visible_ms, now_ms) else { return (Ok(()), None) };
+                let Some(received) = self.old.model.receive(visible_ms, now_ms) else {
+                    self.auditor.on_old_had_nothing(origin.node);
+                    return (Ok(()), None);
+                };
                 let message = decode(received.body.as_slice()).unwrap_or_else(|error| panic!("harness error: {error}"));
                 let id = id_of(&message);
                 let times = self.old.received.entry(id.clone()).or_default();

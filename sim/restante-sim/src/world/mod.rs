@@ -51,7 +51,7 @@ use workload::SendState;
 
 /// What can be asked of the backlog, how somebody works for it, and in which order things can happen: what a set of runs may or
 /// may not have reached.
-pub const OPERATIONS: [&str; 24] = [
+pub const OPERATIONS: [&str; 26] = [
     "send.direct",
     "send.keyed",
     "send.staged",
@@ -73,6 +73,8 @@ pub const OPERATIONS: [&str; 24] = [
     "worker.serve",
     "worker.run-once",
     "worker.stop",
+    "listener.serve",
+    "listener.run-once",
     "schedule.timed",
     "schedule.pct",
     "schedule.pos",

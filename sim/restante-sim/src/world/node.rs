@@ -21,8 +21,10 @@ pub(crate) enum Role {
     Cron,
     /// Sends; the number is the producer's.
     Producer(u8),
-    /// Works the old queue off.
+    /// Works the old queue off for good.
     Listener,
+    /// Works the old queue off in bounded runs.
+    CronListener,
     /// Asks, opens, closes, wakes.
     Operator,
 }

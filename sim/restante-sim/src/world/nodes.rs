@@ -207,7 +207,7 @@ impl World<'_> {
                 self.nodes[node].worker = Some(worker);
                 self.follow_worker(node, step);
             }
-            Role::Cron => {
+            Role::Cron | Role::CronListener => {
                 let life = self.nodes[node].life;
                 self.push_in(1, node as u64, Event::Cron { node, life });
             }
@@ -224,12 +224,16 @@ impl World<'_> {
         }
         self.nodes[node].life += 1;
         self.nodes[node].paid.clear();
-        self.reached("worker.run-once");
-        let owner = alias::owner_id(node, self.nodes[node].life);
         let limit = self.scenario.world.cron_limit_count;
         let name = self.nodes[node].name.clone();
         self.row(&name, "run-once", format_args!(""), format_args!("limit {limit}"));
         self.nodes[node].run_began_at = self.now();
+        if self.nodes[node].role == Role::CronListener {
+            self.begin_listener_run(node, limit);
+            return;
+        }
+        self.reached("worker.run-once");
+        let owner = alias::owner_id(node, self.nodes[node].life);
         let (worker, step) = Worker::once(self.env.clone(), owner, Slots::All, limit, self.local(node));
         self.nodes[node].worker = Some(worker);
         self.follow_worker(node, step);
@@ -368,13 +372,9 @@ impl World<'_> {
                 self.row(&name, "run-ended", format_args!(""), format_args!("processed {processed}, more {more}"));
                 let began_at = self.nodes[node].run_began_at;
                 self.auditor.on_run_report(&self.store, report, began_at, self.timeline.now());
-                let life = self.nodes[node].life;
-                let every = self.scenario.world.cron_every;
-                let after_ms = self.span("cron.every", format_args!("{name}#{life}"), every);
-                let tie = self.decider.tie(format_args!("{name}#{life}"));
-                self.push_in(after_ms, tie, Event::Cron { node, life });
+                self.push_next_run(node);
             }
-            Role::Worker | Role::Producer(_) | Role::Listener | Role::Operator => {
+            Role::Worker | Role::Producer(_) | Role::Listener | Role::CronListener | Role::Operator => {
                 self.row(&name, "stopped", format_args!(""), format_args!("processed {processed}"));
                 self.faults.delivered("process.graceful-restart");
                 self.auditor.mark("worker-stopped-gracefully");
@@ -383,6 +383,15 @@ impl World<'_> {
                 self.push_in(500, node as u64, Event::Start { node });
             }
         }
+    }
+
+    /// The next run of whoever works in bounded runs.
+    pub(super) fn push_next_run(&mut self, node: usize) {
+        let (name, life) = (self.nodes[node].name.clone(), self.nodes[node].life);
+        let every = self.scenario.world.cron_every;
+        let after_ms = self.span("cron.every", format_args!("{name}#{life}"), every);
+        let tie = self.decider.tie(format_args!("{name}#{life}"));
+        self.push_in(after_ms, tie, Event::Cron { node, life });
     }
 
     /// Sends the wake signals among `effects`. Returns whether the node survived it.

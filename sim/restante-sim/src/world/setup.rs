@@ -77,10 +77,13 @@ impl<'s> World<'s> {
         let workers = (1..=world.workers).map(|n| (format!("worker-{n}"), Role::Worker));
         let crons = (1..=world.cron_callers).map(|n| (format!("cron-{n}"), Role::Cron));
         let producers = (0..load.producers as u8).map(|n| (format!("producer-{}", char::from(b'A' + n)), Role::Producer(n)));
-        let listeners = if self.scenario.legacy.mode.is_some() { self.scenario.legacy.listeners } else { 0 };
+        let legacy = &self.scenario.legacy;
+        let (listeners, cron_listeners) = if legacy.mode.is_some() { (legacy.listeners, legacy.cron_listeners) } else { (0, 0) };
         let listeners = (1..=listeners).map(|n| (format!("listener-{n}"), Role::Listener));
+        let cron_listeners = (1..=cron_listeners).map(|n| (format!("cron-listener-{n}"), Role::CronListener));
         let operator = [("operator".to_owned(), Role::Operator)];
-        let roles: Vec<_> = workers.chain(crons).chain(producers).chain(listeners).chain(operator).collect();
+        let roles: Vec<_> =
+            workers.chain(crons).chain(producers).chain(listeners).chain(cron_listeners).chain(operator).collect();
         for (name, role) in roles {
             let clock = self.clock_of(&name);
             self.nodes.push(Node::new(name, role, clock));

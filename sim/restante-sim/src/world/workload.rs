@@ -33,7 +33,7 @@ impl World<'_> {
     pub(super) fn send_key(&self, node: usize, number: u32) -> Option<SendKey> {
         match self.nodes[node].role {
             Role::Producer(producer) => Some(SendKey { producer, number }),
-            Role::Worker | Role::Cron | Role::Listener | Role::Operator => None,
+            Role::Worker | Role::Cron | Role::Listener | Role::CronListener | Role::Operator => None,
         }
     }
 

@@ -9,7 +9,7 @@ mod listener;
 mod work;
 
 pub use hand_over::{HandOver, HandOverError, HandOverStep};
-pub use listener::{LegacyStep, Listener, WorkId};
+pub use listener::{LegacyRunReport, LegacyStep, Listener, WorkId};
 pub use work::LegacyEnd;
 
 use std::sync::Arc;
