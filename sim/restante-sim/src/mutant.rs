@@ -9,7 +9,7 @@ use restante_core::keys::Kind;
 use restante_core::machine::{About, Failure, LegacyReply, PostResult, Reply, RunReport, SendError};
 use restante_core::record::{
     Body, Breaker, Circuit, Destination, DueRow, Entry, HoldInterval, Intake, Intent, Lease, Marker, MarkerState, Pointer,
-    Quarantined, RecipientChunk, Record,
+    Quarantined, RecipientChunk, Record, SweepPlace, SweepState,
 };
 use restante_core::{Config, Effect, Env, Subject};
 use restante_engine::SimTime;
@@ -84,7 +84,7 @@ mutants! {
         "The gate does not look at the destination's pause.";
     WakeDropped "wake-dropped" trips "wake-is-not-lost" in "faults/wakes", beyond "nobody wakes entries in a bound":
         "A wake of a leased entry leaves no word for its settle.";
-    IndexNotRepaired "index-not-repaired" trips "drains-after-heal" in "faults/lost-index-rows", explored "check/sweep":
+    IndexNotRepaired "index-not-repaired" trips "swept-is-indexed" in "faults/lost-index-rows", explored "check/sweep":
         "The sweep's repair writes no row.";
     CountersNotWritten "counters-not-written" trips "depth-is-the-recount" in "smoke/plain", explored "check/small":
         "A settle leaves the counters as they are.";
@@ -224,6 +224,8 @@ mutants! {
         "A hand-over that the old queue refused is taken for one that it took.";
     DrainedGuessed "drained-guessed" trips "drained-is-drained" in "legacy/drained", beyond "nobody closes intake in a bound":
         "Once intake is closed, a depth query takes the counters for zero.";
+    SweepPlaceAhead "sweep-place-ahead" trips "swept-is-indexed" in "faults/sweeps-left-half-way", beyond "a sweep of a bound is shorter than what it records its place by":
+        "A sweep records that it has come further than it has.";
     SilenceTakenForEmpty "silence-taken-for-empty" trips "old-run-proves-empty" in "legacy/cron-only", beyond "there is no old queue in a bound":
         "A listener is told that there is no message where the old queue did not answer.";
     ListenerUnlimited "listener-unlimited" trips "old-run-keeps-to-its-limit" in "legacy/cron-only", beyond "there is no old queue in a bound":
@@ -310,6 +312,17 @@ impl Mutant {
             (Self::MarkerIgnored, "accept") => txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::Marker)),
             (Self::IntakeUnchecked, "accept") => txn.checks.retain(|check| check.key != env.keys.intake()),
             (Self::IndexNotRepaired, "repair-index") => txn.writes.clear(),
+            (Self::SweepPlaceAhead, "advance-sweep") => {
+                for write in txn.writes.iter_mut().filter(|write| write.key == env.keys.sweep()) {
+                    if let Mutation::Put(value) = &mut write.mutation
+                        && let Ok(mut state) = SweepState::decode(value)
+                    {
+                        state.place =
+                            state.place.map(|place| SweepPlace { next: env.keys.all(Kind::Destination).start, ..place });
+                        *value = state.encode();
+                    }
+                }
+            }
             (Self::CountersNotWritten, "settle") => drop_writes(txn, env, Kind::Counters),
             (Self::DropUnrecorded, "settle") => drop_writes(txn, env, Kind::DeadLetter),
             (Self::RevivedOutOfTurn, "revive") => {

@@ -235,6 +235,7 @@ impl Delivery {
             | Outcome::Expanded { .. }
             | Outcome::Expired { .. }
             | Outcome::Legacy(_)
+            | Outcome::Sweep(_)
             | Outcome::Done => {
                 debug_assert!(false, "no delivery runs a command with this outcome");
                 self.end(DeliveryEnd::NotClaimed)

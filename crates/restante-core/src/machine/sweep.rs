@@ -1,6 +1,7 @@
 //! The sweep: everything the index could have lost is found again from the records themselves, and what is over is pruned.
 //!
-//! Bounded pages, idempotent repairs: a sweep that stops half-way is repeated from the beginning by whoever comes next.
+//! Bounded pages, idempotent repairs. A sweep that takes long records now and then how far it has come; one that is left half-way is
+//! taken over from there by whoever comes next.
 
 use restante_core_derive::VisitAtoms;
 use std::collections::VecDeque;
@@ -14,11 +15,12 @@ use crate::effect::Effect;
 use crate::keys::EXPANSIONS;
 use crate::keys::Kind;
 use crate::plan::{
-    BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Outcome, Prune, Quarantine, Rejection, RepairIndex,
-    RepairLane, RepairQueue, Subject,
+    AdvanceSweep, BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Outcome, Prune, Quarantine, Rejection,
+    RepairIndex, RepairLane, RepairQueue, Subject,
 };
 use crate::record::{
     Class, DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage,
+    SweepPlace,
 };
 
 /// Ranges in the order they are swept: of one kind of records, or of two whose keys are neighbours.
@@ -32,6 +34,10 @@ const RANGES: [(Kind, Option<Kind>); 8] = [
     (Kind::Quarantined, None),
     (Kind::Destination, None),
 ];
+
+fn next_record(env: &Env, local: LocalTime) -> LocalTime {
+    local.plus_ms((env.config.sweep_interval_ms / PLACES_PER_INTERVAL).max(1))
+}
 
 fn range(env: &Env, (first, second): (Kind, Option<Kind>)) -> KeyRange {
     match second {
@@ -59,6 +65,7 @@ enum State {
         version: Version,
     },
     Repairing(Transact),
+    Advancing(Transact),
     Finishing(Transact),
     Ended,
 }
@@ -93,13 +100,23 @@ pub(super) struct Sweep {
     repaired: u64,
     /// Whether a repair could not be made now; the sweep then goes on, and proves nothing.
     skipped: bool,
+    /// From then on its place is to be recorded, between two pages.
+    record_at: LocalTime,
+    /// Whether a place is recorded.
+    has_place: bool,
+    /// Whether it began half-way: what lies before, somebody else saw.
+    taken_over: bool,
 }
+
+/// How many times an interval a sweep records its place. It is taken over when that has not happened for an interval; at most one
+/// such part of it is done again.
+const PLACES_PER_INTERVAL: u64 = 16;
 
 /// How a sweep ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum SweepEnd {
-    /// Completed; this many repairs were made.
-    Completed { repaired: u64 },
+    /// Completed; this many repairs were made. `taken_over`: part of it was somebody else's, any time ago.
+    Completed { repaired: u64, taken_over: bool },
     /// A sweep was completed within the interval already.
     Fresh,
     /// Somebody else is at it, or the store refused.
@@ -126,6 +143,9 @@ impl Sweep {
             verifying: Vec::new(),
             repaired: 0,
             skipped: false,
+            record_at: next_record(env, local),
+            has_place: false,
+            taken_over: false,
         };
         let step = sweep.follow(env, step, &mut Vec::new(), local);
         (sweep, step)
@@ -133,7 +153,9 @@ impl Sweep {
 
     pub(super) fn about(&self) -> About {
         let what = match &self.state {
-            State::Beginning(transact) | State::Repairing(transact) | State::Finishing(transact) => return transact.about(),
+            State::Beginning(transact) | State::Repairing(transact) | State::Advancing(transact) | State::Finishing(transact) => {
+                return transact.about();
+            }
             State::Scanning => "sweep-scan",
             State::Verifying => "sweep-verify",
             State::Staging { .. } => "sweep-stage",
@@ -144,7 +166,10 @@ impl Sweep {
 
     pub(super) fn step(&mut self, env: &Env, reply: Reply, effects: &mut Vec<Effect>, local: LocalTime) -> SweepStep {
         match (&mut self.state, reply) {
-            (State::Beginning(transact) | State::Repairing(transact) | State::Finishing(transact), reply) => {
+            (
+                State::Beginning(transact) | State::Repairing(transact) | State::Advancing(transact) | State::Finishing(transact),
+                reply,
+            ) => {
                 let step = transact.step(env, reply, local);
                 self.follow(env, step, effects, local)
             }
@@ -198,11 +223,21 @@ impl Sweep {
             TransactStep::Done(result) => result,
         };
         match (&self.state, result) {
-            (State::Beginning(_), Ok(_)) => self.scan(),
+            (State::Beginning(_), Ok((outcome, _))) => {
+                if let Outcome::Sweep(Some(place)) = outcome {
+                    self.go_on_at(env, place);
+                }
+                self.scan()
+            }
             (State::Beginning(_), Err(Failure::Rejected(Rejection::NotDue))) => self.end(SweepEnd::Fresh),
+            (State::Advancing(_), Ok(_)) => {
+                (self.record_at, self.has_place) = (next_record(env, local), true);
+                self.scan()
+            }
+            (State::Finishing(_), Ok(_)) if self.skipped => self.end(SweepEnd::NotProved),
             (State::Finishing(_), Ok(_)) => {
-                let repaired = self.repaired;
-                self.end(SweepEnd::Completed { repaired })
+                let (repaired, taken_over) = (self.repaired, self.taken_over);
+                self.end(SweepEnd::Completed { repaired, taken_over })
             }
             (State::Repairing(transact), Ok((outcome, new_effects))) => {
                 self.repaired += 1;
@@ -244,6 +279,16 @@ impl Sweep {
         let id = env.keys.read_entry(Kind::Entry, key).or_else(|_| of_intent()).ok()?;
         let is_quarantine = matches!(failed, Command::Quarantine(_));
         (!is_quarantine).then_some(Command::Quarantine(Quarantine { id, due: None, lane: None, slot: self.slot }))
+    }
+
+    /// Goes on where another had come to; at the beginning if that is no place of ours.
+    fn go_on_at(&mut self, env: &Env, place: SweepPlace) {
+        let ranges = RANGES.iter().map(|kinds| range(env, *kinds)).enumerate();
+        let mut within =
+            ranges.filter(|(_, range)| range.start <= place.next && range.end.as_ref().is_none_or(|end| place.next < *end));
+        let Some((index, found)) = within.next() else { return };
+        (self.range_index, self.range) = (index, KeyRange { start: place.next, ..found });
+        (self.skipped, self.has_place, self.taken_over) = (place.skipped, true, true);
     }
 
     fn scan(&mut self) -> SweepStep {
@@ -378,19 +423,31 @@ impl Sweep {
     fn next_page(&mut self, env: &Env, local: LocalTime) -> SweepStep {
         if let Some(next) = self.next.take() {
             self.range.start = next;
-            return self.scan();
+            return self.record_place(env, local);
         }
         self.range_index += 1;
         if let Some(kinds) = RANGES.get(self.range_index) {
             self.range = range(env, *kinds);
-            return self.scan();
+            return self.record_place(env, local);
         }
-        if self.skipped {
+        if self.skipped && !self.has_place {
             return self.end(SweepEnd::NotProved);
         }
-        let command = Command::FinishSweep(FinishSweep { owner: self.owner });
+        let command = Command::FinishSweep(FinishSweep { owner: self.owner, complete: !self.skipped });
         let (transact, step) = Transact::begin(env, command, Fence::default(), local);
         self.state = State::Finishing(transact);
+        self.follow(env, step, &mut Vec::new(), local)
+    }
+
+    /// Records the place between two pages, if the last time is long enough ago, and goes on.
+    fn record_place(&mut self, env: &Env, local: LocalTime) -> SweepStep {
+        if local < self.record_at {
+            return self.scan();
+        }
+        let place = SweepPlace { next: self.range.start.clone(), skipped: self.skipped };
+        let command = Command::AdvanceSweep(AdvanceSweep { owner: self.owner, place });
+        let (transact, step) = Transact::begin(env, command, Fence::default(), local);
+        self.state = State::Advancing(transact);
         self.follow(env, step, &mut Vec::new(), local)
     }
 }
@@ -415,7 +472,9 @@ fn expected_of(job: &Job) -> &[Key] {
 impl VisitAtoms for State {
     fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
         match self {
-            Self::Beginning(transact) | Self::Repairing(transact) | Self::Finishing(transact) => transact.visit_atoms(visitor),
+            Self::Beginning(transact) | Self::Repairing(transact) | Self::Advancing(transact) | Self::Finishing(transact) => {
+                transact.visit_atoms(visitor)
+            }
             Self::Staging { send, key, version } | Self::Counting { send, key, version } => {
                 send.visit_atoms(visitor);
                 visitor.version_of(key, version);

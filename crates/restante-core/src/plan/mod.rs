@@ -57,7 +57,7 @@ pub use repair::{RepairIndex, RepairLane, TidyPointer};
 pub use revive::Revive;
 pub use settle::{Settle, Settled, Verdict};
 pub use staging::{StageBegin, StageChunk};
-pub use sweep::{BeginSweep, FinishSweep, Prune};
+pub use sweep::{AdvanceSweep, BeginSweep, FinishSweep, Prune};
 pub use wake::Wake;
 
 use std::sync::Arc;
@@ -69,7 +69,7 @@ use crate::atoms::{EntryId, SendId};
 use crate::config::Config;
 use crate::effect::Effect;
 use crate::keys::Keys;
-use crate::record::{Intent, Unreadable};
+use crate::record::{Intent, SweepPlace, Unreadable};
 
 pub use crate::record::Recipient;
 
@@ -184,6 +184,7 @@ pub enum Command {
     TidyPointer(TidyPointer),
     Prune(Prune),
     BeginSweep(BeginSweep),
+    AdvanceSweep(AdvanceSweep),
     FinishSweep(FinishSweep),
     SetIntake(SetIntake),
     Depth(Depth),
@@ -236,6 +237,7 @@ impl Command {
             Self::TidyPointer(_) => "tidy-pointer",
             Self::Prune(_) => "prune",
             Self::BeginSweep(_) => "begin-sweep",
+            Self::AdvanceSweep(_) => "advance-sweep",
             Self::FinishSweep(_) => "finish-sweep",
             Self::SetIntake(_) => "set-intake",
             Self::Depth(_) => "depth",
@@ -287,6 +289,7 @@ impl Command {
             | Self::Recount(_)
             | Self::Prune(_)
             | Self::BeginSweep(_)
+            | Self::AdvanceSweep(_)
             | Self::FinishSweep(_)
             | Self::SetIntake(_)
             | Self::Depth(_) => Subject::Backlog,
@@ -321,6 +324,7 @@ impl Command {
             Self::TidyPointer(command) => command.plan(&mut planner),
             Self::Prune(command) => command.plan(&mut planner),
             Self::BeginSweep(command) => command.plan(&mut planner),
+            Self::AdvanceSweep(command) => command.plan(&mut planner),
             Self::FinishSweep(command) => command.plan(&mut planner),
             Self::SetIntake(command) => command.plan(&mut planner),
             Self::Depth(command) => command.plan(&mut planner),
@@ -382,6 +386,8 @@ pub enum Outcome {
         /// The new head of its lane, which may be over as well.
         next: Option<EntryId>,
     },
+    /// A sweep is begun or taken over: where it goes on, if not at the beginning.
+    Sweep(Option<SweepPlace>),
     /// Done; there is nothing more to say.
     Done,
     /// A claim of an intent succeeded; its `fence` and `lease` are the claim's.

@@ -6,9 +6,10 @@ use restante_kv::{Guard, Key, StoreTime, Version};
 use super::{Outcome, Planner, Rejection, Stable, Stop};
 use crate::atoms::{AtomVisitor, EntryId, OwnerId, SendId, VisitAtoms};
 use crate::keys::{DueKey, EXPANSIONS};
-use crate::record::{Entry, Intent, Quarantined, Stage, SweepState};
+use crate::record::{Entry, Intent, Quarantined, Stage, SweepPlace, SweepState};
 
-/// Starts a sweep if one is due and nobody else is at it.
+/// Starts a sweep if one is due and nobody else is at it. One that was left half-way is taken over where it had come to, however
+/// long ago: it began when it began, and what it proves is as old.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct BeginSweep {
     /// Who sweeps.
@@ -22,7 +23,7 @@ impl BeginSweep {
         let state = p.guard::<SweepState>(&key)?;
         if let Some(state) = &state {
             if p.attempted && state.owner == self.owner && state.taken_until > now {
-                return Ok(Outcome::Done);
+                return Ok(Outcome::Sweep(state.place.clone()));
             }
             if state.taken_until > now {
                 return Err(Rejection::Taken.into());
@@ -31,15 +32,40 @@ impl BeginSweep {
                 return Err(Rejection::NotDue.into());
             }
         }
+        let place = state.as_ref().and_then(|state| state.place.clone());
         let next = SweepState {
             owner: self.owner,
             taken_until: now.plus_ms(interval_ms),
-            started_at: now,
+            started_at: state.as_ref().filter(|state| state.place.is_some()).map_or(now, |state| state.started_at),
             completed: state.as_ref().is_some_and(|state| state.completed),
             completed_from: state.map_or(StoreTime::default(), |state| state.completed_from),
+            place: place.clone(),
         };
         p.put(key, &next, Guard::Checked);
-        Ok(Outcome::Done)
+        Ok(Outcome::Sweep(place))
+    }
+}
+
+/// Records how far a sweep has come, and keeps it for another interval.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct AdvanceSweep {
+    /// Who sweeps.
+    pub owner: OwnerId,
+    /// How far.
+    pub place: SweepPlace,
+}
+
+impl AdvanceSweep {
+    pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
+        let key = p.env.keys.sweep();
+        let taken_until = p.now().plus_ms(p.env.config.sweep_interval_ms);
+        match p.guard::<SweepState>(&key)? {
+            Some(state) if state.owner == self.owner && state.taken_until > StoreTime::default() => {
+                p.put(key, &SweepState { taken_until, place: Some(self.place.clone()), ..state }, Guard::Checked);
+                Ok(Outcome::Done)
+            }
+            _ => Err(Rejection::Taken.into()),
+        }
     }
 }
 
@@ -48,6 +74,8 @@ impl BeginSweep {
 pub struct FinishSweep {
     /// Who swept.
     pub owner: OwnerId,
+    /// Whether it could repair everything that it met. If not, it is over and was not complete.
+    pub complete: bool,
 }
 
 impl FinishSweep {
@@ -55,9 +83,18 @@ impl FinishSweep {
         let key = p.env.keys.sweep();
         match p.guard::<SweepState>(&key)? {
             Some(state) if state.owner == self.owner && state.taken_until > StoreTime::default() => {
-                let done =
-                    SweepState { taken_until: StoreTime::default(), completed: true, completed_from: state.started_at, ..state };
-                p.put(key, &done, Guard::Checked);
+                let over = match self.complete {
+                    true => SweepState {
+                        taken_until: StoreTime::default(),
+                        completed: true,
+                        completed_from: state.started_at,
+                        place: None,
+                        ..state
+                    },
+                    // The next one begins at the beginning, after the interval.
+                    false => SweepState { place: None, ..state },
+                };
+                p.put(key, &over, Guard::Checked);
                 Ok(Outcome::Done)
             }
             Some(state) if p.attempted && state.owner == self.owner => Ok(Outcome::Done),

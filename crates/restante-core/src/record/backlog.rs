@@ -33,6 +33,21 @@ pub(crate) mod optional_store_time {
     }
 }
 
+/// Serialises a [`Key`](restante_kv::Key) as its bytes.
+pub(crate) mod key {
+    use restante_kv::Key;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::atoms::Bytes;
+
+    pub(crate) fn serialize<S: Serializer>(key: &Key, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(key.as_bytes())
+    }
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
+        Bytes::deserialize(deserializer).map(|bytes| bytes.as_slice().into())
+    }
+}
+
 /// Whether the backlog takes new work. Absent means open, epoch 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
 pub struct Intake {

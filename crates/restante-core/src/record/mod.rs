@@ -15,7 +15,7 @@ pub use destination::{Block, Breaker, Circuit, CircuitState, Destination, Failed
 pub use entry::{Body, Class, DueRow, Entry, LaneRef, Lease, Pointer, WaitReason};
 pub use intent::{DeadIntent, Intent, IntentSlot, Recipient, RecipientChunk};
 pub use redact::redact;
-pub use upkeep::{DeadLetter, DropReason, QuarantineReason, Quarantined, SweepState};
+pub use upkeep::{DeadLetter, DropReason, QuarantineReason, Quarantined, SweepPlace, SweepState};
 
 use restante_core_derive::VisitAtoms;
 use restante_kv::Value;
@@ -24,7 +24,7 @@ use thiserror::Error;
 
 /// The format this build writes, for every record that needs nothing newer.
 pub const FORMAT: u8 = 1;
-/// The format of entries, counters and destinations that hold what format 1 has no place for: holds, circuits, deadlines. A record
+/// The format of records that hold what format 1 has no place for: holds, circuits, deadlines, the place of a sweep. A record
 /// is written in the oldest format that can hold it, so a backlog that uses none of these stays readable to who knows format 1 only.
 pub const FORMAT_EXTENDED: u8 = 2;
 

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
-use restante_kv::StoreTime;
+use restante_kv::{Key, StoreTime, Value};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::backlog::store_time;
-use super::{Unreadable, plain_record};
+use super::backlog::{key, store_time};
+use super::{FORMAT, FORMAT_EXTENDED, Record, Unreadable, decode_extended, encode_extended, plain_record};
 use crate::atoms::{Bytes, Fence, OwnerId};
 
 /// How far the sweep is. Absent means that none was ever started.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
 pub struct SweepState {
-    /// Who began the latest sweep.
+    /// Who began or took over the latest sweep.
     pub owner: OwnerId,
-    /// While this lies ahead, nobody else begins one; the epoch when none is under way.
+    /// While this lies ahead, nobody else begins one or takes it over; the epoch when none is under way.
     #[serde(with = "store_time")]
     pub taken_until: StoreTime,
-    /// When the latest sweep began.
+    /// When the latest sweep began, whoever began it.
     #[serde(with = "store_time")]
     pub started_at: StoreTime,
     /// Whether a sweep was ever completed.
@@ -27,6 +27,30 @@ pub struct SweepState {
     /// When the latest *complete* sweep began.
     #[serde(with = "store_time")]
     pub completed_from: StoreTime,
+    /// How far a sweep has come that was not completed yet; `None` while it has recorded nothing.
+    #[serde(skip)]
+    pub place: Option<SweepPlace>,
+}
+
+/// How far a sweep has come. Format 2 has it, format 1 had no place for it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, VisitAtoms)]
+pub struct SweepPlace {
+    /// Where it goes on; everything before was seen since it began.
+    #[serde(with = "key")]
+    pub next: Key,
+    /// Whether something before could not be repaired: then the sweep proves nothing when it reaches the end.
+    pub skipped: bool,
+}
+
+impl Record for SweepState {
+    fn encode(&self) -> Value {
+        let format = if self.place.is_some() { FORMAT_EXTENDED } else { FORMAT };
+        encode_extended(&[format], self, self.place.as_ref().map(Some).as_ref())
+    }
+    fn decode(value: &Value) -> Result<Self, Unreadable> {
+        let (state, place) = decode_extended::<Self, Option<SweepPlace>>(value, 0)?;
+        Ok(Self { place, ..state })
+    }
 }
 
 /// Why a record was put aside.
@@ -109,4 +133,4 @@ pub struct DeadLetter {
     pub expires_at: StoreTime,
 }
 
-plain_record!(SweepState, Quarantined, DeadLetter);
+plain_record!(Quarantined, DeadLetter);

@@ -6,8 +6,8 @@ use restante_core::plan::Accept;
 use restante_core::record::{
     Body, Breaker, Circuit, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT, FailedAt,
     HoldInterval, Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState, Member, OrderKeyQueue,
-    PayloadChunk, Pointer, Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage, SweepState,
-    WaitReason,
+    PayloadChunk, Pointer, Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage, SweepPlace,
+    SweepState, WaitReason,
 };
 use restante_kv::{Key, StoreTime, Value};
 
@@ -173,8 +173,11 @@ fn records_of_intake_and_payload() {
 
 #[test]
 fn records_of_upkeep() {
-    let sweep = SweepState { owner: OWNER, taken_until: at(1), started_at: at(2), completed: true, completed_from: at(3) };
+    let sweep =
+        SweepState { owner: OWNER, taken_until: at(1), started_at: at(2), completed: true, completed_from: at(3), place: None };
     check(&sweep, "01cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd01020103");
+    let place = Some(SweepPlace { next: (&b"ke"[..]).into(), skipped: true });
+    check(&SweepState { place, ..sweep }, "02cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd0102010301026b6501");
     let record = Bytes::from(&b"\x09x"[..]);
     check(
         &Quarantined { reason: QuarantineReason::UnknownFormat(9), record: record.clone(), expires_at: at(4) },

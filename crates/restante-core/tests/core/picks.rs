@@ -7,13 +7,13 @@ use restante_core::Command;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::{DueKey, Kind};
 use restante_core::plan::{
-    Accept, Adopt, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep,
-    Gate, HoldNotice, LegacyGate, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex,
-    RepairLane, RepairQueue, ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, TidyPointer, Verdict,
-    Wake, chunk_len,
+    Accept, Adopt, AdvanceSweep, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand,
+    Expire, FinishSweep, Gate, HoldNotice, LegacyGate, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew,
+    RepairIndex, RepairLane, RepairQueue, ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, TidyPointer,
+    Verdict, Wake, chunk_len,
 };
 use restante_core::record::{
-    Block, Body, Circuit, Destination, DropReason, DueRow, Entry, Intent, LaneRef, RecipientChunk, Record, WaitReason,
+    Block, Body, Circuit, Destination, DropReason, DueRow, Entry, Intent, LaneRef, RecipientChunk, Record, SweepPlace, WaitReason,
 };
 use restante_kv::{Key, StoreTime, Versioned};
 
@@ -227,7 +227,11 @@ impl<'b> Scene<'b> {
                 Command::StageChunk(StageChunk { send, number: dice.below(2) as u32, bytes: Bytes::from(&b"another"[..]) })
             }
             34 if dice.chance(50) => Command::BeginSweep(BeginSweep { owner: owner(200) }),
-            34 => Command::FinishSweep(FinishSweep { owner: owner(dice.below(12) as u8) }),
+            34 if dice.chance(50) => {
+                let place = SweepPlace { next: (&b"x"[..]).into(), skipped: dice.chance(50) };
+                Command::AdvanceSweep(AdvanceSweep { owner: owner(dice.below(12) as u8), place })
+            }
+            34 => Command::FinishSweep(FinishSweep { owner: owner(dice.below(12) as u8), complete: dice.chance(50) }),
             _ => Command::SetIntake(SetIntake { open: dice.chance(50) }),
         }
     }

@@ -47,7 +47,7 @@ pub(crate) enum Step {
     },
 }
 
-const FAULTY: [&str; 25] = [
+const FAULTY: [&str; 26] = [
     "publish",
     "stage-recipients",
     "claim-intent",
@@ -65,6 +65,7 @@ const FAULTY: [&str; 25] = [
     "stage-begin",
     "stage-chunk",
     "begin-sweep",
+    "advance-sweep",
     "finish-sweep",
     "prune",
     "wake",

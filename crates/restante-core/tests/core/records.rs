@@ -8,7 +8,7 @@ use restante_core::record::{
     Body, Breaker, Circuit, Class, Counters, DeadIntent, DeadLetter, Destination, DropReason, DueRow, Entry, FORMAT,
     FORMAT_EXTENDED, FailedAt, HoldInterval, Intake, Intent, IntentSlot, Lane, LaneRef, LaneSlot, Lease, Marker, MarkerState,
     Member, OrderKeyQueue, PayloadChunk, Pointer, Probe, QuarantineReason, Quarantined, Recipient, RecipientChunk, Record, Stage,
-    SweepState, Unreadable, WaitReason,
+    SweepPlace, SweepState, Unreadable, WaitReason,
 };
 use restante_kv::{Key, StoreTime, Value};
 
@@ -181,8 +181,15 @@ fn encoded<R: Record>(strategy: impl Strategy<Value = R>) -> impl Strategy<Value
 }
 
 fn sweep_state() -> impl Strategy<Value = SweepState> {
-    (owner(), at(), at(), any::<bool>(), at()).prop_map(|(owner, taken_until, started_at, completed, completed_from)| {
-        SweepState { owner, taken_until, started_at, completed, completed_from }
+    let place = (vec(any::<u8>(), 0..9), any::<bool>()).prop_map(|(next, skipped)| SweepPlace { next: next.into(), skipped });
+    let of_sweep = (owner(), at(), at(), any::<bool>(), at(), proptest::option::of(place));
+    of_sweep.prop_map(|(owner, taken_until, started_at, completed, completed_from, place)| SweepState {
+        owner,
+        taken_until,
+        started_at,
+        completed,
+        completed_from,
+        place,
     })
 }
 

@@ -1,8 +1,8 @@
 //! The sweep: what the index lost is found again, and what is over goes.
 
 use restante_core::keys::Kind;
-use restante_core::plan::{BeginSweep, Prune, SetIntake};
-use restante_core::record::SweepState;
+use restante_core::plan::{AdvanceSweep, BeginSweep, Prune, SetIntake};
+use restante_core::record::{SweepPlace, SweepState};
 use restante_core::{Command, Effect, Observation, Rejection};
 
 use crate::bed::{Bed, DAY_MS, Fault, config, entry_id, keyed, owner, retry_after, send, status};
@@ -163,6 +163,122 @@ fn a_large_backlog_is_swept_page_by_page() {
     let ran = bed.once(1, u64::MAX);
     assert_eq!((ran.report.processed, ran.report.more), (200, false));
     bed.assert_counted();
+}
+
+/// Enough for a dozen pages: entries, markers.
+fn many(bed: &mut Bed) {
+    for number in 1..=250 {
+        bed.accept(send(number, &["a.example/1", "b.example/1"]));
+    }
+}
+
+fn state(bed: &Bed) -> SweepState {
+    bed.read(&bed.env.keys.sweep()).expect("a sweep was begun")
+}
+
+fn done(bed: &Bed, what: &str) -> usize {
+    bed.actions.iter().filter(|action| **action == what).count()
+}
+
+/// Sequence: a page takes ten seconds, of an interval of sixty; others want to sweep meanwhile.
+#[test]
+fn a_sweep_that_takes_longer_than_its_interval_is_completed_though_others_want_one() {
+    let mut bed = Bed::default();
+    many(&mut bed);
+    for _ in 0..11 {
+        bed.before("sweep-scan", |bed| {
+            bed.now_ms += 10_000;
+            let begun = bed.run(Command::BeginSweep(BeginSweep { owner: owner(9) }));
+            assert_eq!(begun, Err(restante_core::machine::Failure::Rejected(Rejection::Taken)));
+        });
+    }
+    bed.once(1, 0);
+    assert!(state(&bed).completed, "{:?}", state(&bed));
+    assert_eq!((state(&bed).owner, state(&bed).place), (owner(1), None));
+}
+
+/// The pages that a sweep of another owner needs after the one before stopped at its eighth.
+#[test]
+fn a_sweep_that_was_left_is_taken_over_where_it_had_come_to() {
+    let mut bed = Bed::default();
+    many(&mut bed);
+    for _ in 0..7 {
+        bed.before("sweep-scan", |bed| bed.now_ms += 4_000);
+    }
+    bed.before("sweep-scan", |bed| bed.fault("sweep-scan", Fault::Unavailable));
+    bed.once(1, 0);
+    let left = state(&bed);
+    assert!(left.place.is_some() && !left.completed, "{left:?}");
+
+    bed.now_ms += 60_000;
+    let before = done(&bed, "sweep-scan");
+    bed.once(2, 0);
+    let taken_over = done(&bed, "sweep-scan") - before;
+    let over = state(&bed);
+    assert_eq!((over.owner, over.completed, over.completed_from), (owner(2), true, left.started_at), "as old as its beginning");
+
+    bed.now_ms += 60_000;
+    let before = done(&bed, "sweep-scan");
+    bed.once(3, 0);
+    let whole = done(&bed, "sweep-scan") - before;
+    assert_eq!(whole - taken_over, 7, "{whole} pages, {taken_over} after it was taken over");
+}
+
+#[test]
+fn what_another_saw_of_a_sweep_proves_nothing_to_a_run() {
+    let mut bed = Bed::default();
+    many(&mut bed);
+    bed.once(1, u64::MAX);
+    bed.now_ms += 60_000;
+    bed.before("sweep-scan", |bed| bed.now_ms += 4_000);
+    bed.before("sweep-scan", |bed| bed.fault("sweep-scan", Fault::Unavailable));
+    assert!(bed.once(2, 10).report.more);
+    assert!(state(&bed).place.is_some());
+
+    bed.now_ms += 3_600_000;
+    let finished = |bed: &Bed| bed.commits.iter().filter(|(name, _)| *name == "finish-sweep").count();
+    let before = finished(&bed);
+    assert!(!bed.once(3, 10).report.more);
+    assert_eq!(finished(&bed) - before, 2, "the one that was left, and one of its own");
+}
+
+/// Sequence: a repair meets only conflicts, the sweep is left later, and another takes it over.
+#[test]
+fn a_sweep_that_skipped_a_repair_is_over_and_not_complete_whoever_ends_it() {
+    let mut bed = Bed::default();
+    many(&mut bed);
+    let (row, _) = bed.all(Kind::DueRow).remove(0);
+    bed.tamper(row.clone(), None);
+    for _ in 0..1_000 {
+        bed.fault("repair-index", Fault::Conflict);
+    }
+    bed.before("sweep-scan", |bed| bed.now_ms += 4_000);
+    bed.before("sweep-scan", |bed| bed.fault("sweep-scan", Fault::Unavailable));
+    bed.once(1, 0);
+    assert!(state(&bed).place.is_some_and(|place| place.skipped));
+    bed.heal();
+
+    bed.now_ms += 60_000;
+    assert!(bed.once(2, 0).report.more);
+    assert_eq!((state(&bed).completed, state(&bed).place), (false, None));
+    assert!(bed.model.get(&row).is_none(), "it lies before the place");
+
+    bed.now_ms += 60_000;
+    bed.once(3, 0);
+    assert!(state(&bed).completed);
+    assert!(bed.model.get(&row).is_some());
+}
+
+#[test]
+fn a_place_that_is_none_begins_a_sweep_at_the_beginning() {
+    let mut bed = Bed::default();
+    bed.accept(send(1, &["a.example/inbox"]));
+    bed.delete_all(Kind::Pointer);
+    bed.run(Command::BeginSweep(BeginSweep { owner: owner(9) })).expect("begun");
+    let place = SweepPlace { next: bed.env.keys.sweep(), skipped: false };
+    bed.run(Command::AdvanceSweep(AdvanceSweep { owner: owner(9), place })).expect("recorded");
+    bed.now_ms += 60_000;
+    assert_eq!(bed.once(1, 10).report.processed, 1);
 }
 
 #[test]

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use restante_core::atoms::{Bytes, EntryId, Fence, OwnerId, Sealed, SendId};
 use restante_core::keys::DueKey;
 use restante_core::plan::{
-    Accept, Adopt, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand, Expire, FinishSweep,
-    Gate, HoldNotice, LegacyGate, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew, RepairIndex,
-    RepairLane, RepairQueue, ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk, StageRecipients,
-    TidyPointer, Verdict, Wake,
+    Accept, Adopt, AdvanceSweep, BeginSweep, Claim, ClaimIntent, CountAttempt, Depth, DropIntent, DropQuarantined, Expand,
+    Expire, FinishSweep, Gate, HoldNotice, LegacyGate, Obstacle, ParkIntent, Prune, Publish, Quarantine, Reach, Recipient, Renew,
+    RepairIndex, RepairLane, RepairQueue, ResolveAccept, Revive, SetHold, SetIntake, Settle, StageBegin, StageChunk,
+    StageRecipients, TidyPointer, Verdict, Wake,
 };
-use restante_core::record::{Block, Body, LaneRef, RecipientChunk, WaitReason};
+use restante_core::record::{Block, Body, LaneRef, RecipientChunk, SweepPlace, WaitReason};
 use restante_core::{Command, Config, Env, Stop, View};
 use restante_kv::{Limits, StoreTime, Value, Version, Versioned, check_strict};
 
@@ -193,7 +193,9 @@ fn command() -> impl Strategy<Value = Command> {
         Command::RepairIndex(RepairIndex { id: ID }),
         Command::RepairLane(RepairLane { order_key: "t".into(), destination: "https://a".into() }),
         Command::BeginSweep(BeginSweep { owner: OWNER }),
-        Command::FinishSweep(FinishSweep { owner: OWNER }),
+        Command::AdvanceSweep(AdvanceSweep { owner: OWNER, place: SweepPlace { next: (&b"x"[..]).into(), skipped: true } }),
+        Command::FinishSweep(FinishSweep { owner: OWNER, complete: true }),
+        Command::FinishSweep(FinishSweep { owner: OWNER, complete: false }),
         Command::SetIntake(SetIntake { open: true }),
         Command::SetIntake(SetIntake { open: false }),
         Command::Depth(Depth {}),

@@ -1,9 +1,10 @@
 //! Commands whose commit had an unknown outcome: each finds out what happened from what lies in the store.
 
 use restante_core::atoms::Fence;
+use restante_core::keys::Kind;
 use restante_core::machine::{DeliveryEnd, Failure, SendError};
-use restante_core::plan::{BeginSweep, FinishSweep, Renew, SetIntake, Settled, Verdict, Wake};
-use restante_core::record::DropReason;
+use restante_core::plan::{AdvanceSweep, BeginSweep, FinishSweep, Renew, SetIntake, Settled, Verdict, Wake};
+use restante_core::record::{DropReason, SweepPlace};
 use restante_core::{Command, Config, Outcome};
 
 use crate::bed::{Bed, Fault, config, entry_id, owner, retry_after, send, send_id, status};
@@ -159,11 +160,16 @@ fn an_ambiguous_sweep_record_is_one_sweep() {
         let mut bed = Bed::default();
         bed.fault("begin-sweep", fault);
         let begun = bed.run(Command::BeginSweep(BeginSweep { owner: owner(1) }));
-        assert_eq!(begun, Ok((Outcome::Done, vec![])), "{fault:?}");
+        assert_eq!(begun, Ok((Outcome::Sweep(None), vec![])), "{fault:?}");
+        let place = SweepPlace { next: bed.env.keys.all(Kind::Marker).start, skipped: false };
+        bed.fault("advance-sweep", fault);
+        let advance = |number| Command::AdvanceSweep(AdvanceSweep { owner: owner(number), place: place.clone() });
+        assert_eq!(bed.run(advance(1)), Ok((Outcome::Done, vec![])), "{fault:?}");
+        assert_eq!(bed.run(advance(2)), Err(Failure::Rejected(restante_core::Rejection::Taken)), "{fault:?}");
         let taken = bed.run(Command::BeginSweep(BeginSweep { owner: owner(2) }));
         assert_eq!(taken, Err(Failure::Rejected(restante_core::Rejection::Taken)), "{fault:?}");
         bed.fault("finish-sweep", fault);
-        let finished = bed.run(Command::FinishSweep(FinishSweep { owner: owner(1) }));
+        let finished = bed.run(Command::FinishSweep(FinishSweep { owner: owner(1), complete: true }));
         assert_eq!(finished, Ok((Outcome::Done, vec![])), "{fault:?}");
         let fresh = bed.run(Command::BeginSweep(BeginSweep { owner: owner(2) }));
         assert_eq!(fresh, Err(Failure::Rejected(restante_core::Rejection::NotDue)), "{fault:?}");

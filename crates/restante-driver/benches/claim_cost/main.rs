@@ -9,6 +9,7 @@
 //! | `BLOCK=hold`, `BLOCK=circuit` | `BLOCKED` (90) of a hundred entries go to `BLOCKED_HOSTS` (1,000) other destinations, which are held, or whose circuits are open; what such a change writes, and what it costs to meet them first |
 //! | `BUCKET_MS` (1000) | how wide a step of the pointers is: sends to one destination within one step share a pointer |
 //! | `WORKERS=1,2,4` | so many workers at once deliver `DELIVERIES` each, over one handle of the file and over one each: conflicts a commit |
+//! | `SWEEP_MS=2000` | two runs after one another sweep at an interval of this, whatever they find due; the one that begins later would sweep as well |
 //! | `RECOUNT=1` | a recount by the doctor must find what the depth says |
 
 mod counting;
@@ -16,13 +17,14 @@ mod counting;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use counting::{Counting, Counts, Figures};
 use restante_core::atoms::{EntryId, Fence, OwnerId, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{Io, LocalTime, Post, PostResult, Reply, Transact, TransactStep};
 use restante_core::plan::{CountAttempt, Reach};
+use restante_core::record::{Record as _, SweepState};
 use restante_core::{Command, Config, Env};
 use restante_driver::{Backlog, Message};
 use restante_kv::{AtomicKv as _, StoreTime};
@@ -58,11 +60,15 @@ fn block() -> Option<Block> {
 }
 
 fn config() -> Config {
+    config_sweeping_every(DAY_MS)
+}
+
+fn config_sweeping_every(sweep_interval_ms: u64) -> Config {
     Config {
         counter_slots: 128,
         concurrency: 64,
         window: 64,
-        sweep_interval_ms: DAY_MS,
+        sweep_interval_ms,
         // A backlog that grew over hours would have a pointer for every such step and destination.
         pointer_bucket_ms: setting("BUCKET_MS", 1_000) as u64,
         // No recheck and no probe while it is measured.
@@ -90,12 +96,16 @@ impl Bed {
 
     /// Delivers everything, except to blocked destinations, which fail.
     fn backlog(&self, store: &Arc<SqliteKv>) -> Backlog {
+        self.backlog_with(store, config())
+    }
+
+    fn backlog_with(&self, store: &Arc<SqliteKv>, config: Config) -> Backlog {
         let (store, counts, env) = (Arc::clone(store), Arc::clone(&self.counts), Arc::clone(&self.env));
         let sender = tower::service_fn(|post: Post| async move {
             let code = if post.destination.starts_with("https://blocked-") { 500 } else { 202 };
             Ok::<_, Infallible>(PostResult::Status { code, retry_after_ms: None })
         });
-        Backlog::builder(Arc::new(Counting { store, counts, env }), config(), sender).build().unwrap()
+        Backlog::builder(Arc::new(Counting { store, counts, env }), config, sender).build().unwrap()
     }
 
     fn file_bytes(&self) -> u64 {
@@ -311,6 +321,35 @@ async fn contend(bed: &Bed, workers: usize, own_handles: bool) {
     );
 }
 
+/// One sweep of everything, while another run wants one again and again; neither delivers.
+async fn sweep(bed: &Bed, interval_ms: u64) {
+    let backlog = bed.backlog_with(&bed.open(), config_sweeping_every(interval_ms));
+    let rival = bed.backlog_with(&bed.open(), config_sweeping_every(interval_ms));
+    let rivals = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(interval_ms / 4)).await;
+            rival.run_once(0).await;
+        }
+    });
+    let (before, began) = (bed.counts.now(), Instant::now());
+    backlog.run_once(0).await;
+    let (took, done) = (began.elapsed(), bed.counts.now().since(before));
+    rivals.abort();
+    let state = bed.open().get_many(vec![bed.env.keys.sweep()]).await.unwrap().values.remove(0).unwrap();
+    let state = SweepState::decode(&state.value).unwrap();
+    let began_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64 - took.as_millis() as u64;
+    println!(
+        "           sweep: {} records, {} pages, {} snapshots, {} commits in {:.1} s, at an interval of {:.1} s | recorded complete: {}",
+        done.records,
+        done.pages,
+        done.snapshots,
+        done.commits,
+        took.as_secs_f64(),
+        interval_ms as f64 / 1e3,
+        state.completed && state.completed_from.as_ms() + 1_000 >= began_ms,
+    );
+}
+
 async fn measure(size: usize) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let bed = Bed { path: directory.path().join("backlog"), counts: Arc::default(), env: Arc::new(Env::new(config())) };
@@ -344,6 +383,9 @@ async fn measure(size: usize) {
         let report = backlog.doctor(false).await.unwrap();
         assert!(report.is_clean() && !report.in_motion, "a recount finds what the depth says, and nothing wrong: {report:?}");
         println!("           recount: {} records, the same | {:.1} s", report.records, began.elapsed().as_secs_f64());
+    }
+    if let Some(interval_ms) = sizes("SWEEP_MS", "").first() {
+        sweep(&bed, *interval_ms as u64).await;
     }
     for workers in sizes("WORKERS", "") {
         contend(&bed, workers, false).await;

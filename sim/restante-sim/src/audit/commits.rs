@@ -6,7 +6,7 @@ use restante_core::Subject;
 use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
-use restante_core::record::{Body, Destination, Intake, Marker, MarkerState, Quarantined, Record, WaitReason};
+use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, SweepState, WaitReason};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
 
@@ -34,6 +34,7 @@ impl Auditor {
         self.on_intents(about, txn, before, store, at, now);
         self.on_destination_commit(origin, about, txn, at, now);
         self.on_commit_when_drained(about, txn, at);
+        self.on_sweep(about, txn, store, at);
         for (write, before) in txn.writes.iter().zip(before) {
             let before = before.as_ref().map(|found| &found.value);
             match (self.env.keys.kind_of(&write.key), &write.mutation) {
@@ -118,6 +119,42 @@ impl Auditor {
         let of_key = |destination: &Arc<str>| self.env.keys.destination(destination) == *key;
         if let Some(destination) = self.entries.values().map(|ghost| &ghost.destination).find(|known| of_key(known)) {
             self.paced.insert(destination.clone(), (now, paced_until));
+        }
+    }
+
+    /// A sweep begins, is taken over, or is recorded complete.
+    fn on_sweep(&mut self, about: &About, txn: &Txn, store: &Model, at: SimTime) {
+        let key = self.env.keys.sweep();
+        let put = txn.writes.iter().filter(|write| write.key == key).find_map(|write| match &write.mutation {
+            Mutation::Put(value) => SweepState::decode(value).ok(),
+            Mutation::Delete => None,
+        });
+        let Some(state) = put else { return };
+        match (about.what, state.place) {
+            ("begin-sweep", None) => self.sweep_began_at = at,
+            ("begin-sweep", Some(_)) => self.mark("sweep-was-taken-over"),
+            ("finish-sweep", _) if state.taken_until == StoreTime::default() => self.on_swept(store, at),
+            _ => {}
+        }
+    }
+
+    /// What was there all the time a sweep took, and had lost its due row before that, has it again. Where time stands still, in an
+    /// exploration, nobody knows what was before.
+    fn on_swept(&mut self, store: &Model, at: SimTime) {
+        let began_at = self.sweep_began_at;
+        for (id, lost_at) in &self.due_rows_lost {
+            let Some(found) = store.get(&self.env.keys.entry(*id)) else { continue };
+            let Ok(entry) = Entry::decode(&found.value) else { continue };
+            let is_untouched = self.entries.get(id).is_some_and(|ghost| ghost.changed_at < began_at);
+            if !(entry.active && is_untouched && *lost_at < began_at) {
+                continue;
+            }
+            judged!(self, "swept-is-indexed");
+            let row = self.env.keys.due(&entry.destination, entry.vest_at, *id);
+            if store.get(&row).is_none() {
+                self.violate(at, "swept-is-indexed", Self::of_entry(*id));
+                return;
+            }
         }
     }
 

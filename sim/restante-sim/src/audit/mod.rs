@@ -113,6 +113,10 @@ pub(crate) struct Auditor {
     /// How far clocks that judge one lease may lie apart in this scenario.
     tolerance_ms: u64,
     index_lost_at_all: bool,
+    /// When the due row of an entry or intent was lost last.
+    due_rows_lost: BTreeMap<EntryId, SimTime>,
+    /// When the sweep began that is under way, whoever is at it now.
+    sweep_began_at: SimTime,
     destinations: BTreeMap<Arc<str>, GhostDestination>,
     /// When each life of a node read last what is known of destinations: what its pass goes by.
     passes: BTreeMap<(usize, u32), StoreTime>,
@@ -176,6 +180,8 @@ impl Auditor {
             recounts: BTreeMap::new(),
             tolerance_ms,
             index_lost_at_all: false,
+            due_rows_lost: BTreeMap::new(),
+            sweep_began_at: SimTime::ZERO,
             destinations: BTreeMap::new(),
             passes: BTreeMap::new(),
             notices: BTreeMap::new(),
@@ -321,8 +327,9 @@ impl Auditor {
         }
     }
 
-    pub(crate) fn on_index_lost(&mut self) {
+    pub(crate) fn on_index_lost(&mut self, row_of: Option<EntryId>, at: SimTime) {
         self.index_lost_at_all = true;
+        self.due_rows_lost.extend(row_of.map(|entry| (entry, at)));
     }
 
     // Answers.

@@ -163,6 +163,10 @@ pub const PROPERTIES: &[Property] = &[
         "due-work-is-found",
         "What is due and not kept back is looked at within the poll interval, without traffic.",
     ),
+    Property::always(
+        "swept-is-indexed",
+        "What had lost its due row before a sweep began, and stood unchanged, has it again when that sweep is complete.",
+    ),
     Property::always("quarantine-keeps-the-record", "A quarantined record holds the bytes that were found."),
     Property::always("unknown-version-is-left", "What an older build cannot read it puts aside whole, or leaves as it is."),
     Property::always(
@@ -194,6 +198,7 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("lease-was-renewed", "A lease was renewed before a POST."),
     Property::sometimes("post-too-late-is-not-begun", "A worker that stood still did not begin a POST whose time was over."),
     Property::sometimes("index-was-repaired", "The sweep put a missing index row back."),
+    Property::sometimes("sweep-was-taken-over", "A sweep that was left half-way was taken over where it had come to."),
     Property::sometimes("payload-was-staged", "A large payload was staged and published."),
     Property::sometimes("quarantined", "An entry was quarantined."),
     Property::sometimes("revived", "An operator brought a quarantined entry back."),

@@ -34,6 +34,7 @@ builtin![
     "faults/restart-without-traffic",
     "faults/clocks",
     "faults/lost-index-rows",
+    "faults/sweeps-left-half-way",
     "faults/foreign-records",
     "faults/cron-only",
     "order/lanes",

@@ -87,6 +87,7 @@ impl<'s> World<'s> {
             started_at: self.store_now(),
             completed: true,
             completed_from: self.store_now(),
+            place: None,
         };
         let write = Write { key: self.env.keys.sweep(), mutation: Mutation::Put(state.encode()), guard: Guard::Idempotent };
         if let Err(error) = self.store.commit(&Txn { checks: Vec::new(), writes: vec![write] }) {

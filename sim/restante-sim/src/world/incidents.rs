@@ -69,7 +69,7 @@ impl World<'_> {
         };
         let event = if kind == Kind::DueRow { "lose-due-row" } else { "lose-pointer" };
         self.row("store", event, format_args!("{what}"), format_args!(""));
-        self.auditor.on_index_lost();
+        self.auditor.on_index_lost(self.env.keys.read_due(&key).ok().map(|due| due.entry), self.timeline.now());
         self.set(key, Mutation::Delete);
         true
     }
