@@ -6,7 +6,9 @@ use restante_core::Subject;
 use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
-use restante_core::record::{Body, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, SweepState, WaitReason};
+use restante_core::record::{
+    Body, Class, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, SweepState, WaitReason,
+};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
 
@@ -146,7 +148,11 @@ impl Auditor {
             let Some(found) = store.get(&self.env.keys.entry(*id)) else { continue };
             let Ok(entry) = Entry::decode(&found.value) else { continue };
             let is_untouched = self.entries.get(id).is_some_and(|ghost| ghost.changed_at < began_at);
-            if !(entry.active && is_untouched && *lost_at < began_at) {
+            // What is over is dropped, and needs no row: by this sweep, or by the next one if somebody has it in hand.
+            let late = StoreTime::from_ms(EPOCH_MS + at.as_ms()).plus_ms(self.ahead_ms);
+            let is_over = entry.ends_at(self.env.config.max_retention_ms) <= late
+                || entry.class() == Class::CircuitHeld && late.since_ms(entry.origin) >= self.env.config.circuit_held_max_ms;
+            if !(entry.active && is_untouched && *lost_at < began_at) || is_over {
                 continue;
             }
             judged!(self, "swept-is-indexed");
