@@ -200,8 +200,7 @@ impl Backlog {
         Ok(LegacyHandle::start(Arc::clone(&self.shared), side, Arc::new(path)))
     }
 
-    /// Works at most `limit` messages of the legacy queue off, and returns when it has nothing to hand out: what cron calls. A future
-    /// that is dropped leaves what it had in hand to whoever receives it when its time is over.
+    /// Works at most `limit` messages of the legacy queue off, as long as it hands some out: what cron calls. A future that is dropped leaves what it had in hand to whoever receives it when its time is over.
     ///
     /// # Errors
     /// [`NoLegacyQueue`].

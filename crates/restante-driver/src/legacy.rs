@@ -17,7 +17,7 @@ use restante_core::plan::Recipient;
 use restante_kv::BoxFuture;
 use restante_legacy::codec::{LegacyMessage, Malformed, OutboxMessage, decode};
 use restante_legacy::{
-    HandedOver, Keyring, LegacyQueue, QueueError, Receipt, body_with_failures, deliveries_of, message_of, old_message,
+    HandedOver, KeyError, Keyring, LegacyQueue, QueueError, Receipt, body_with_failures, deliveries_of, message_of, old_message,
 };
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -40,7 +40,7 @@ pub trait OldPath: Send + Sync + 'static {
     fn attempt(&self, message: OutboxMessage) -> BoxFuture<'_, PostResult>;
 
     /// A message that is none of ours, `inbox` and `task` among them. Unless said otherwise, it comes again in a minute: for
-    /// another process, which knows it.
+    /// another process, which knows it. Cut off after `visible_ms`, when others may have it.
     fn other(&self, body: Bytes, why: NotOurs) -> BoxFuture<'_, OtherEnd> {
         let (_, _) = (body, why);
         Box::pin(std::future::ready(OtherEnd::Again { delay_ms: 60_000 }))
@@ -75,8 +75,8 @@ pub enum NotOurs {
 pub struct LegacyRun {
     /// What became of the messages that it received.
     pub report: LegacyReport,
-    /// `false` exactly when the old queue had nothing to hand out while this run had nothing in hand. What lies there for later, or
-    /// is in somebody else's hands, does not count: `depth` of the queue does.
+    /// `false` exactly when the old queue had nothing to hand out while this run had nothing in hand, and it is known what became of
+    /// all that it was handed. What lies there for later, or is in somebody else's hands, does not count: the queue's `depth` does.
     pub more: bool,
 }
 
@@ -95,6 +95,8 @@ pub struct LegacyReport {
     pub others: u64,
     /// In the old queue again, to be tried later.
     pub put_back: u64,
+    /// Left to whoever receives it next, if it is there still: the old queue did not say that it was completed or put back.
+    pub left: u64,
     /// Still under way at the deadline: they come again, to whoever listens then.
     pub abandoned: u64,
     /// Whether the deadline ended it.
@@ -114,8 +116,8 @@ impl LegacyReport {
             | LegacyEnd::IntakeClosed
             | LegacyEnd::Unsealed
             | LegacyEnd::AdoptionUnknown
-            | LegacyEnd::Yielded
-            | LegacyEnd::Left => &mut self.put_back,
+            | LegacyEnd::Yielded => &mut self.put_back,
+            LegacyEnd::Left => &mut self.left,
         } += 1;
     }
 }
@@ -320,13 +322,16 @@ impl Listening {
         let Some(message) = self.in_hand.get(&work).cloned() else {
             unreachable!("the machine asks for a message only from its receipt to its end");
         };
-        let (path, keyring) = (Arc::clone(&self.path), Arc::clone(&self.side.keyring));
-        Box::pin(async move { (work, act(&*queue, &*path, &*keyring, &message, io).await, None) })
+        let (side, path) = (self.side.clone(), Arc::clone(&self.path));
+        Box::pin(async move { (work, act(&side, &*path, &message, io).await, None) })
     }
 }
 
 /// Executes one action for one message.
-async fn act(queue: &dyn LegacyQueue, path: &dyn OldPath, keyring: &dyn Keyring, message: &InHand, io: LegacyIo) -> LegacyReply {
+async fn act(side: &LegacySide, path: &dyn OldPath, message: &InHand, io: LegacyIo) -> LegacyReply {
+    let LegacySide { queue, settings, keyring } = side;
+    // Later the message is anybody's.
+    let visible = ms(settings.visible_ms);
     let told = |result: Result<(), QueueError>| LegacyReply::Queue(result.map_err(|error| error.failure()));
     match (io, &message.message) {
         (LegacyIo::Attempt { timeout_ms }, Ok(LegacyMessage::Outbox(outbox))) => {
@@ -338,13 +343,16 @@ async fn act(queue: &dyn LegacyQueue, path: &dyn OldPath, keyring: &dyn Keyring,
             };
             LegacyReply::Attempted { result, entropy: entropy() }
         }
-        (LegacyIo::Seal, Ok(LegacyMessage::Outbox(outbox))) => match keyring.seal(outbox.keys()).await {
-            Ok(sealed) => LegacyReply::Sealed(Some(sealed)),
-            Err(error) => {
-                tracing::warn!(message = %outbox.id(), %error, "a message of the legacy queue cannot be adopted");
-                LegacyReply::Sealed(None)
+        (LegacyIo::Seal, Ok(LegacyMessage::Outbox(outbox))) => {
+            let late = |_| Err(KeyError("its keys were not sealed in time".into()));
+            match tokio::time::timeout(visible, keyring.seal(outbox.keys())).await.unwrap_or_else(late) {
+                Ok(sealed) => LegacyReply::Sealed(Some(sealed)),
+                Err(error) => {
+                    tracing::warn!(message = %outbox.id(), %error, "a message of the legacy queue cannot be adopted");
+                    LegacyReply::Sealed(None)
+                }
             }
-        },
+        }
         (LegacyIo::Expand, Ok(LegacyMessage::Fanout(fanout))) => {
             told(queue.enqueue(deliveries_of(fanout, &recipient_of, wall_clock().as_ms())).await)
         }
@@ -357,8 +365,9 @@ async fn act(queue: &dyn LegacyQueue, path: &dyn OldPath, keyring: &dyn Keyring,
             if let NotOurs::Malformed(error) = &why {
                 tracing::warn!(%error, "a message of the legacy queue cannot be read");
             }
-            let handled = AssertUnwindSafe(path.other(message.body.clone(), why)).catch_unwind().await;
-            LegacyReply::Other(handled.unwrap_or(OtherEnd::Again { delay_ms: 60_000 }))
+            let handled = AssertUnwindSafe(path.other(message.body.clone(), why)).catch_unwind();
+            let again = OtherEnd::Again { delay_ms: 60_000 };
+            LegacyReply::Other(tokio::time::timeout(visible, handled).await.map_or(again, |handled| handled.unwrap_or(again)))
         }
         (LegacyIo::Attempt { .. } | LegacyIo::Seal | LegacyIo::Expand | LegacyIo::Store(_) | LegacyIo::Receive { .. }, _) => {
             unreachable!("the machine asks of a message only what its kind can do")

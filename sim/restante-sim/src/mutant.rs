@@ -226,6 +226,8 @@ mutants! {
         "Once intake is closed, a depth query takes the counters for zero.";
     SweepPlaceAhead "sweep-place-ahead" trips "swept-is-indexed" in "faults/sweeps-left-half-way", beyond "a sweep of a bound is shorter than what it records its place by":
         "A sweep records that it has come further than it has.";
+    SweepCountsFromItsEnd "sweep-counts-from-its-end" trips "no-more-means-swept" in "faults/sweeps-left-half-way", beyond "nobody calls bounded runs in a bound":
+        "A complete sweep counts from its end, whenever it began.";
     SilenceTakenForEmpty "silence-taken-for-empty" trips "old-run-proves-empty" in "legacy/cron-only", beyond "there is no old queue in a bound":
         "A listener is told that there is no message where the old queue did not answer.";
     ListenerUnlimited "listener-unlimited" trips "old-run-keeps-to-its-limit" in "legacy/cron-only", beyond "there is no old queue in a bound":
@@ -312,16 +314,12 @@ impl Mutant {
             (Self::MarkerIgnored, "accept") => txn.checks.retain(|check| env.keys.kind_of(&check.key) != Some(Kind::Marker)),
             (Self::IntakeUnchecked, "accept") => txn.checks.retain(|check| check.key != env.keys.intake()),
             (Self::IndexNotRepaired, "repair-index") => txn.writes.clear(),
-            (Self::SweepPlaceAhead, "advance-sweep") => {
-                for write in txn.writes.iter_mut().filter(|write| write.key == env.keys.sweep()) {
-                    if let Mutation::Put(value) = &mut write.mutation
-                        && let Ok(mut state) = SweepState::decode(value)
-                    {
-                        state.place =
-                            state.place.map(|place| SweepPlace { next: env.keys.all(Kind::Destination).start, ..place });
-                        *value = state.encode();
-                    }
-                }
+            (Self::SweepPlaceAhead, "advance-sweep") => rewrite_sweep(txn, env, |state| {
+                let last = env.keys.all(Kind::Destination).start;
+                state.place = state.place.take().map(|place| SweepPlace { next: last, ..place });
+            }),
+            (Self::SweepCountsFromItsEnd, "finish-sweep") => {
+                rewrite_sweep(txn, env, |state| state.completed_from = StoreTime::from_ms(EPOCH_MS + at.as_ms()));
             }
             (Self::CountersNotWritten, "settle") => drop_writes(txn, env, Kind::Counters),
             (Self::DropUnrecorded, "settle") => drop_writes(txn, env, Kind::DeadLetter),
@@ -638,6 +636,17 @@ fn rewrite<R: Record>(record: &mut Option<Versioned>, change: impl FnOnce(&mut R
     {
         change(&mut decoded);
         found.value = decoded.encode();
+    }
+}
+
+fn rewrite_sweep(txn: &mut Txn, env: &Env, change: impl Fn(&mut SweepState)) {
+    for write in txn.writes.iter_mut().filter(|write| write.key == env.keys.sweep()) {
+        if let Mutation::Put(value) = &mut write.mutation
+            && let Ok(mut state) = SweepState::decode(value)
+        {
+            change(&mut state);
+            *value = state.encode();
+        }
     }
 }
 

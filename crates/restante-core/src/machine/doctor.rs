@@ -334,7 +334,9 @@ impl Doctor {
             return self.found(Finding::ForeignKey { key: key.clone() }, None);
         };
         if let Err(why) = self.examine_kind(env, kind, key, record, at) {
-            self.found(Finding::Unreadable { key: key.clone(), why }, None);
+            // Without the sweep's record the next sweep begins at the beginning; nothing else is lost with it.
+            let prune = || Command::Prune(Prune { key: key.clone(), version: record.version, chunk_of: None });
+            self.found(Finding::Unreadable { key: key.clone(), why }, (kind == Kind::SweepState).then(prune));
         }
     }
 

@@ -6,7 +6,7 @@
 use restante_core_derive::VisitAtoms;
 use std::collections::VecDeque;
 
-use restante_kv::{Key, KeyRange, StoreTime, Version, Versioned};
+use restante_kv::{Key, KeyRange, StoreError, StoreTime, Version, Versioned};
 
 use super::transact::{Failure, Transact, TransactStep};
 use super::{About, Io, LocalTime, Reply};
@@ -14,13 +14,13 @@ use crate::atoms::{AtomVisitor, EntryId, Fence, OwnerId, SendId, VisitAtoms};
 use crate::effect::Effect;
 use crate::keys::EXPANSIONS;
 use crate::keys::Kind;
+use crate::plan::sweep_record_ms;
 use crate::plan::{
     AdvanceSweep, BeginSweep, Command, DropQuarantined, Env, Expire, FinishSweep, Outcome, Prune, Quarantine, Rejection,
     RepairIndex, RepairLane, RepairQueue, Subject,
 };
 use crate::record::{
-    Class, DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage,
-    SweepPlace,
+    DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage, SweepPlace,
 };
 
 /// Ranges in the order they are swept: of one kind of records, or of two whose keys are neighbours.
@@ -35,10 +35,6 @@ const RANGES: [(Kind, Option<Kind>); 8] = [
     (Kind::Destination, None),
 ];
 
-fn next_record(env: &Env, local: LocalTime) -> LocalTime {
-    local.plus_ms((env.config.sweep_interval_ms / PLACES_PER_INTERVAL).max(1))
-}
-
 fn range(env: &Env, (first, second): (Kind, Option<Kind>)) -> KeyRange {
     match second {
         Some(second) => env.keys.all_of_both(first, second),
@@ -46,9 +42,18 @@ fn range(env: &Env, (first, second): (Kind, Option<Kind>)) -> KeyRange {
     }
 }
 
+/// What a command of a sweep is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Purpose {
+    Begin,
+    Repair,
+    Advance,
+    End,
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum State {
-    Beginning(Transact),
+    Running(Purpose, Transact),
     Scanning,
     /// Asking for the rows that should exist.
     Verifying,
@@ -64,9 +69,6 @@ enum State {
         key: Key,
         version: Version,
     },
-    Repairing(Transact),
-    Advancing(Transact),
-    Finishing(Transact),
     Ended,
 }
 
@@ -100,17 +102,11 @@ pub(super) struct Sweep {
     repaired: u64,
     /// Whether a repair could not be made now; the sweep then goes on, and proves nothing.
     skipped: bool,
-    /// From then on its place is to be recorded, between two pages.
+    /// From then on its place is to be recorded: the page that it is at.
     record_at: LocalTime,
-    /// Whether a place is recorded.
-    has_place: bool,
     /// Whether it began half-way: what lies before, somebody else saw.
     taken_over: bool,
 }
-
-/// How many times an interval a sweep records its place. It is taken over when that has not happened for an interval; at most one
-/// such part of it is done again.
-const PLACES_PER_INTERVAL: u64 = 16;
 
 /// How a sweep ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -135,7 +131,7 @@ impl Sweep {
         let mut sweep = Self {
             owner,
             slot,
-            state: State::Beginning(transact),
+            state: State::Running(Purpose::Begin, transact),
             range_index: 0,
             range: range(env, RANGES[0]),
             next: None,
@@ -143,8 +139,7 @@ impl Sweep {
             verifying: Vec::new(),
             repaired: 0,
             skipped: false,
-            record_at: next_record(env, local),
-            has_place: false,
+            record_at: local.plus_ms(sweep_record_ms(&env.config)),
             taken_over: false,
         };
         let step = sweep.follow(env, step, &mut Vec::new(), local);
@@ -153,9 +148,7 @@ impl Sweep {
 
     pub(super) fn about(&self) -> About {
         let what = match &self.state {
-            State::Beginning(transact) | State::Repairing(transact) | State::Advancing(transact) | State::Finishing(transact) => {
-                return transact.about();
-            }
+            State::Running(_, transact) => return transact.about(),
             State::Scanning => "sweep-scan",
             State::Verifying => "sweep-verify",
             State::Staging { .. } => "sweep-stage",
@@ -166,10 +159,7 @@ impl Sweep {
 
     pub(super) fn step(&mut self, env: &Env, reply: Reply, effects: &mut Vec<Effect>, local: LocalTime) -> SweepStep {
         match (&mut self.state, reply) {
-            (
-                State::Beginning(transact) | State::Repairing(transact) | State::Advancing(transact) | State::Finishing(transact),
-                reply,
-            ) => {
+            (State::Running(_, transact), reply) => {
                 let step = transact.step(env, reply, local);
                 self.follow(env, step, effects, local)
             }
@@ -223,23 +213,23 @@ impl Sweep {
             TransactStep::Done(result) => result,
         };
         match (&self.state, result) {
-            (State::Beginning(_), Ok((outcome, _))) => {
+            (State::Running(Purpose::Begin, _), Ok((outcome, _))) => {
                 if let Outcome::Sweep(Some(place)) = outcome {
                     self.go_on_at(env, place);
                 }
                 self.scan()
             }
-            (State::Beginning(_), Err(Failure::Rejected(Rejection::NotDue))) => self.end(SweepEnd::Fresh),
-            (State::Advancing(_), Ok(_)) => {
-                (self.record_at, self.has_place) = (next_record(env, local), true);
-                self.scan()
+            (State::Running(Purpose::Begin, _), Err(Failure::Rejected(Rejection::NotDue))) => self.end(SweepEnd::Fresh),
+            (State::Running(Purpose::Advance, _), Ok(_)) => {
+                self.record_at = local.plus_ms(sweep_record_ms(&env.config));
+                self.next_job(env, local)
             }
-            (State::Finishing(_), Ok(_)) if self.skipped => self.end(SweepEnd::NotProved),
-            (State::Finishing(_), Ok(_)) => {
+            (State::Running(Purpose::End, _), Ok(_)) if self.skipped => self.end(SweepEnd::NotProved),
+            (State::Running(Purpose::End, _), Ok(_)) => {
                 let (repaired, taken_over) = (self.repaired, self.taken_over);
                 self.end(SweepEnd::Completed { repaired, taken_over })
             }
-            (State::Repairing(transact), Ok((outcome, new_effects))) => {
+            (State::Running(Purpose::Repair, transact), Ok((outcome, new_effects))) => {
                 self.repaired += 1;
                 effects.extend(new_effects);
                 // What waited behind it in its lane is often over as well, and may have been read before.
@@ -252,18 +242,26 @@ impl Sweep {
                 }
                 self.next_job(env, local)
             }
-            (State::Repairing(transact), Err(Failure::Rejected(_))) => {
+            (State::Running(Purpose::Repair, transact), Err(Failure::Rejected(_))) => {
                 // "Not needed" after a commit without an answer: that commit made it so, and what it put back is to be looked for.
                 self.repaired += u64::from(transact.may_have_committed());
+                // What is not over after all has to be found like any other.
+                if let Command::Expire(Expire { id, .. }) = transact.command() {
+                    self.jobs.push_front(Job::Run(Command::RepairIndex(RepairIndex { id: *id })));
+                }
                 self.next_job(env, local)
             }
             // One record that cannot be repaired now must not keep the sweep from the others: it goes on, and proves nothing.
-            (State::Repairing(_), Err(Failure::Contention | Failure::Unknown)) => {
+            (State::Running(Purpose::Repair, _), Err(Failure::Contention | Failure::Unknown)) => {
                 self.skipped = true;
                 self.next_job(env, local)
             }
             // One that can never be repaired must not keep it from proving the others either.
-            (State::Repairing(transact), Err(Failure::Inconsistent { key, .. })) => {
+            (
+                State::Running(Purpose::Repair, _),
+                Err(Failure::Store(StoreError::LimitExceeded { .. } | StoreError::InvalidRequest(_))),
+            ) => self.next_job(env, local),
+            (State::Running(Purpose::Repair, transact), Err(Failure::Inconsistent { key, .. })) => {
                 let command = self.quarantine_for(env, transact.command(), &key);
                 match command {
                     Some(command) => self.repair(env, command, local),
@@ -288,7 +286,7 @@ impl Sweep {
             ranges.filter(|(_, range)| range.start <= place.next && range.end.as_ref().is_none_or(|end| place.next < *end));
         let Some((index, found)) = within.next() else { return };
         (self.range_index, self.range) = (index, KeyRange { start: place.next, ..found });
-        (self.skipped, self.has_place, self.taken_over) = (place.skipped, true, true);
+        (self.skipped, self.taken_over) = (place.skipped, true);
     }
 
     fn scan(&mut self) -> SweepStep {
@@ -340,7 +338,7 @@ impl Sweep {
     fn job_for_entry(&self, env: &Env, id: EntryId, record: &Versioned, at: StoreTime) -> Option<Job> {
         match Entry::decode(&record.value) {
             // Nobody claims what is held or paced; one that waits in a lane may be its head by the time its turn comes.
-            Ok(entry) if self.may_be_over(env, &entry, at) => Some(Job::Run(Command::Expire(Expire { id, slot: self.slot }))),
+            Ok(entry) if may_be_over(env, &entry, at) => Some(Job::Run(Command::Expire(Expire { id, slot: self.slot }))),
             Ok(entry) if entry.active => {
                 let due = env.keys.due(&entry.destination, entry.vest_at, id);
                 let pointer = env.keys.pointer(&entry.destination, entry.vest_at);
@@ -364,13 +362,12 @@ impl Sweep {
         }
     }
 
-    fn may_be_over(&self, env: &Env, entry: &Entry, at: StoreTime) -> bool {
-        let is_expired = entry.ends_at(env.config.max_retention_ms) <= at;
-        let is_long_held = entry.class() == Class::CircuitHeld && at.since_ms(entry.origin) >= env.config.circuit_held_max_ms;
-        is_expired || is_long_held
-    }
-
     fn next_job(&mut self, env: &Env, local: LocalTime) -> SweepStep {
+        if local >= self.record_at {
+            let place = SweepPlace { next: self.range.start.clone(), skipped: self.skipped };
+            let command = AdvanceSweep { owner: self.owner, place };
+            return self.run(env, Purpose::Advance, Command::AdvanceSweep(command), local);
+        }
         match self.jobs.pop_front() {
             Some(Job::Run(command)) => self.repair(env, command, local),
             Some(Job::PruneChunk { send, key, version }) => {
@@ -415,41 +412,34 @@ impl Sweep {
     }
 
     fn repair(&mut self, env: &Env, command: Command, local: LocalTime) -> SweepStep {
+        self.run(env, Purpose::Repair, command, local)
+    }
+
+    fn run(&mut self, env: &Env, purpose: Purpose, command: Command, local: LocalTime) -> SweepStep {
         let (transact, step) = Transact::begin(env, command, Fence::default(), local);
-        self.state = State::Repairing(transact);
+        self.state = State::Running(purpose, transact);
         self.follow(env, step, &mut Vec::new(), local)
     }
 
     fn next_page(&mut self, env: &Env, local: LocalTime) -> SweepStep {
-        if let Some(next) = self.next.take() {
+        let end = self.range.end.as_ref();
+        if let Some(next) = self.next.take().filter(|next| end.is_none_or(|end| next < end)) {
             self.range.start = next;
-            return self.record_place(env, local);
+            return self.scan();
         }
         self.range_index += 1;
         if let Some(kinds) = RANGES.get(self.range_index) {
             self.range = range(env, *kinds);
-            return self.record_place(env, local);
-        }
-        if self.skipped && !self.has_place {
-            return self.end(SweepEnd::NotProved);
-        }
-        let command = Command::FinishSweep(FinishSweep { owner: self.owner, complete: !self.skipped });
-        let (transact, step) = Transact::begin(env, command, Fence::default(), local);
-        self.state = State::Finishing(transact);
-        self.follow(env, step, &mut Vec::new(), local)
-    }
-
-    /// Records the place between two pages, if the last time is long enough ago, and goes on.
-    fn record_place(&mut self, env: &Env, local: LocalTime) -> SweepStep {
-        if local < self.record_at {
             return self.scan();
         }
-        let place = SweepPlace { next: self.range.start.clone(), skipped: self.skipped };
-        let command = Command::AdvanceSweep(AdvanceSweep { owner: self.owner, place });
-        let (transact, step) = Transact::begin(env, command, Fence::default(), local);
-        self.state = State::Advancing(transact);
-        self.follow(env, step, &mut Vec::new(), local)
+        let command = FinishSweep { owner: self.owner, complete: !self.skipped };
+        self.run(env, Purpose::End, Command::FinishSweep(command), local)
     }
+}
+
+/// Whether an entry's time is over, or may be if its circuit is not closed.
+fn may_be_over(env: &Env, entry: &Entry, at: StoreTime) -> bool {
+    entry.ends_at(env.config.max_retention_ms) <= at || at.since_ms(entry.origin) >= env.config.circuit_held_max_ms
 }
 
 /// Whether the head of a lane or of a FIFO was never made claimable: it was promoted by a version that could not read it.
@@ -472,9 +462,7 @@ fn expected_of(job: &Job) -> &[Key] {
 impl VisitAtoms for State {
     fn visit_atoms(&mut self, visitor: &mut dyn AtomVisitor) {
         match self {
-            Self::Beginning(transact) | Self::Repairing(transact) | Self::Advancing(transact) | Self::Finishing(transact) => {
-                transact.visit_atoms(visitor)
-            }
+            Self::Running(_, transact) => transact.visit_atoms(visitor),
             Self::Staging { send, key, version } | Self::Counting { send, key, version } => {
                 send.visit_atoms(visitor);
                 visitor.version_of(key, version);

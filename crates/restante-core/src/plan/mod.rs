@@ -60,6 +60,8 @@ pub use staging::{StageBegin, StageChunk};
 pub use sweep::{AdvanceSweep, BeginSweep, FinishSweep, Prune};
 pub use wake::Wake;
 
+pub(crate) use sweep::sweep_record_ms;
+
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;

@@ -5,8 +5,9 @@ use restante_kv::{Guard, Key, StoreTime, Version};
 
 use super::{Outcome, Planner, Rejection, Stable, Stop};
 use crate::atoms::{AtomVisitor, EntryId, OwnerId, SendId, VisitAtoms};
+use crate::config::Config;
 use crate::keys::{DueKey, EXPANSIONS};
-use crate::record::{Entry, Intent, Quarantined, Stage, SweepPlace, SweepState};
+use crate::record::{Entry, Intent, Quarantined, Stage, SweepPlace, SweepState, Unreadable};
 
 /// Starts a sweep if one is due and nobody else is at it. One that was left half-way is taken over where it had come to, however
 /// long ago: it began when it began, and what it proves is as old.
@@ -20,7 +21,11 @@ impl BeginSweep {
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
         let key = p.env.keys.sweep();
         let (now, interval_ms) = (p.now(), p.env.config.sweep_interval_ms);
-        let state = p.guard::<SweepState>(&key)?;
+        let state = match p.guard::<SweepState>(&key) {
+            // Nothing hangs on it but when the next one is due.
+            Err(Stop::Inconsistent { why: Unreadable::Corrupt, .. }) => None,
+            state => state?,
+        };
         if let Some(state) = &state {
             if p.attempted && state.owner == self.owner && state.taken_until > now {
                 return Ok(Outcome::Sweep(state.place.clone()));
@@ -35,7 +40,7 @@ impl BeginSweep {
         let place = state.as_ref().and_then(|state| state.place.clone());
         let next = SweepState {
             owner: self.owner,
-            taken_until: now.plus_ms(interval_ms),
+            taken_until: now.plus_ms(hold_ms(&p.env.config)),
             started_at: state.as_ref().filter(|state| state.place.is_some()).map_or(now, |state| state.started_at),
             completed: state.as_ref().is_some_and(|state| state.completed),
             completed_from: state.map_or(StoreTime::default(), |state| state.completed_from),
@@ -46,7 +51,21 @@ impl BeginSweep {
     }
 }
 
-/// Records how far a sweep has come, and keeps it for another interval.
+/// How long a sweep goes on without recording its place, in milliseconds, operations of the store aside.
+pub(crate) fn sweep_record_ms(config: &Config) -> u64 {
+    (config.sweep_interval_ms / PLACES_PER_HOLD).clamp(1, 1_000)
+}
+
+/// How long a sweep is its own after its place was recorded, in milliseconds.
+fn hold_ms(config: &Config) -> u64 {
+    let ms = sweep_record_ms(config).saturating_mul(PLACES_PER_HOLD).saturating_add(config.max_clock_skew_ms);
+    ms.min(config.sweep_interval_ms)
+}
+
+/// So many times in a row a place may be recorded late before somebody else takes the sweep over.
+const PLACES_PER_HOLD: u64 = 16;
+
+/// Records how far a sweep has come, and keeps it for a while.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct AdvanceSweep {
     /// Who sweeps.
@@ -58,7 +77,7 @@ pub struct AdvanceSweep {
 impl AdvanceSweep {
     pub(super) fn plan(&self, p: &mut Planner<'_>) -> Result<Outcome, Stop> {
         let key = p.env.keys.sweep();
-        let taken_until = p.now().plus_ms(p.env.config.sweep_interval_ms);
+        let taken_until = p.now().plus_ms(hold_ms(&p.env.config));
         match p.guard::<SweepState>(&key)? {
             Some(state) if state.owner == self.owner && state.taken_until > StoreTime::default() => {
                 p.put(key, &SweepState { taken_until, place: Some(self.place.clone()), ..state }, Guard::Checked);
@@ -69,7 +88,7 @@ impl AdvanceSweep {
     }
 }
 
-/// Records that a sweep reached the end of every range.
+/// Records that a sweep has reached the end of every range.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
 pub struct FinishSweep {
     /// Who swept.
@@ -91,8 +110,11 @@ impl FinishSweep {
                         place: None,
                         ..state
                     },
-                    // The next one begins at the beginning, after the interval.
-                    false => SweepState { place: None, ..state },
+                    // The next one begins at the beginning, an interval later.
+                    false => {
+                        let taken_until = p.now().plus_ms(p.env.config.sweep_interval_ms);
+                        SweepState { taken_until, place: None, ..state }
+                    }
                 };
                 p.put(key, &over, Guard::Checked);
                 Ok(Outcome::Done)

@@ -426,6 +426,15 @@ fn an_answer_that_is_older_than_the_end_of_a_message_proves_nothing() {
 }
 
 #[test]
+fn a_receive_of_unknown_outcome_may_have_hidden_a_message_from_all() {
+    let mut run = Run::of(10);
+    run.answer(Err(QueueFailure::Unknown));
+    run.step(WorkId::LISTENER, LegacyReply::Store(Reply::Slept));
+    run.answer(Ok(false));
+    assert_eq!(run.finished, Some(LegacyRunReport { processed: 0, more: true }));
+}
+
+#[test]
 fn a_bounded_run_takes_no_more_than_its_limit() {
     let mut run = Run::of(1);
     run.answer(Ok(true));

@@ -9,7 +9,7 @@
 //! | `BLOCK=hold`, `BLOCK=circuit` | `BLOCKED` (90) of a hundred entries go to `BLOCKED_HOSTS` (1,000) other destinations, which are held, or whose circuits are open; what such a change writes, and what it costs to meet them first |
 //! | `BUCKET_MS` (1000) | how wide a step of the pointers is: sends to one destination within one step share a pointer |
 //! | `WORKERS=1,2,4` | so many workers at once deliver `DELIVERIES` each, over one handle of the file and over one each: conflicts a commit |
-//! | `SWEEP_MS=2000` | two runs after one another sweep at an interval of this, whatever they find due; the one that begins later would sweep as well |
+//! | `SWEEP_MS=2000` | a run sweeps at an interval of this, while another one beside it wants to, again and again; neither delivers |
 //! | `RECOUNT=1` | a recount by the doctor must find what the depth says |
 
 mod counting;

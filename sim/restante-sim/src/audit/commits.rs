@@ -7,7 +7,7 @@ use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
 use restante_core::record::{
-    Body, Class, Destination, Entry, Intake, Marker, MarkerState, Quarantined, Record, SweepState, WaitReason,
+    Body, Destination, Entry, Intake, Intent, Marker, MarkerState, Quarantined, Record, SweepState, WaitReason,
 };
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
@@ -144,24 +144,38 @@ impl Auditor {
     /// exploration, nobody knows what was before.
     fn on_swept(&mut self, store: &Model, at: SimTime) {
         let began_at = self.sweep_began_at;
+        self.swept_from = Some(began_at);
         for (id, lost_at) in &self.due_rows_lost {
-            let Some(found) = store.get(&self.env.keys.entry(*id)) else { continue };
-            let Ok(entry) = Entry::decode(&found.value) else { continue };
-            let is_untouched = self.entries.get(id).is_some_and(|ghost| ghost.changed_at < began_at);
-            // What is over is dropped, and needs no row: by this sweep, or by the next one if somebody has it in hand.
-            let late = StoreTime::from_ms(EPOCH_MS + at.as_ms()).plus_ms(self.ahead_ms);
-            let is_over = entry.ends_at(self.env.config.max_retention_ms) <= late
-                || entry.class() == Class::CircuitHeld && late.since_ms(entry.origin) >= self.env.config.circuit_held_max_ms;
-            if !(entry.active && is_untouched && *lost_at < began_at) || is_over {
+            let Some(row) = self.due_row_of(*id, store) else { continue };
+            let is_untouched = self.last_change_of(*id).is_some_and(|changed_at| changed_at < began_at);
+            if !(is_untouched && *lost_at < began_at) {
                 continue;
             }
             judged!(self, "swept-is-indexed");
-            let row = self.env.keys.due(&entry.destination, entry.vest_at, *id);
             if store.get(&row).is_none() {
                 self.violate(at, "swept-is-indexed", Self::of_entry(*id));
                 return;
             }
         }
+    }
+
+    /// When an entry or intent was created or changed last.
+    pub(super) fn last_change_of(&self, id: EntryId) -> Option<SimTime> {
+        match id.is_intent() {
+            true => self.intents.get(&id.send).map(|ghost| ghost.changed_at),
+            false => self.entries.get(&id).map(|ghost| ghost.changed_at),
+        }
+    }
+
+    /// The due row that an entry or intent needs, if it is there and may be claimed.
+    fn due_row_of(&self, id: EntryId, store: &Model) -> Option<Key> {
+        let keys = &self.env.keys;
+        if id.is_intent() {
+            let intent = Intent::decode(&store.get(&keys.intent(id.send))?.value).ok()?;
+            return intent.active.then(|| keys.intent_due(id.send, intent.vest_at));
+        }
+        let entry = Entry::decode(&store.get(&keys.entry(id))?.value).ok()?;
+        entry.active.then(|| keys.due(&entry.destination, entry.vest_at, id))
     }
 
     /// A process of the older build committed: what it cannot read it puts aside whole, or leaves.

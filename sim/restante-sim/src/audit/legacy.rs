@@ -43,6 +43,12 @@ pub(super) struct OldRun {
     asked_empty_handed: bool,
     /// What was asked for last, the old queue truly did not have.
     had_nothing: bool,
+    /// It handed a message out, and nobody knows.
+    is_hidden: bool,
+    /// How many messages it handed out.
+    taken_count: u64,
+    /// How many it may.
+    limit: u64,
 }
 
 fn of_old(id: &str) -> super::Evidence {
@@ -215,33 +221,37 @@ impl Auditor {
         }
     }
 
-    pub(crate) fn on_old_run_began(&mut self, node: usize) {
-        self.old_runs.insert(node, OldRun::default());
+    /// A listener begins a bounded run.
+    pub(crate) fn on_old_run_began(&mut self, node: usize, limit: u64) {
+        self.old_runs.insert(node, OldRun { limit, ..OldRun::default() });
     }
 
-    pub(crate) fn on_old_asked(&mut self, node: usize, empty_handed: bool) {
-        self.old_runs.insert(node, OldRun { asked_empty_handed: empty_handed, had_nothing: false });
+    pub(crate) fn on_old_asked(&mut self, node: usize, asked_empty_handed: bool) {
+        if let Some(run) = self.old_runs.get_mut(&node) {
+            (run.asked_empty_handed, run.had_nothing) = (asked_empty_handed, false);
+        }
     }
 
-    pub(crate) fn on_old_had_nothing(&mut self, node: usize) {
-        self.old_runs.entry(node).or_default().had_nothing = true;
+    /// The old queue handed out a message, or had none. `is_known`: the listener will learn it.
+    pub(crate) fn on_old_handed_out(&mut self, node: usize, is_one: bool, is_known: bool, at: SimTime) {
+        let Some(run) = self.old_runs.get_mut(&node) else { return };
+        run.had_nothing = !is_one;
+        run.is_hidden |= is_one && !is_known;
+        run.taken_count += u64::from(is_one && is_known);
+        let (taken, limit) = (run.taken_count, run.limit);
+        judged!(self, "old-run-keeps-to-its-limit");
+        if taken > limit {
+            self.violate(at, "old-run-keeps-to-its-limit", vec![("taken", taken.to_string())]);
+        }
     }
 
     /// A bounded run of a listener reports.
-    pub(crate) fn on_old_run_report(&mut self, node: usize, report: LegacyRunReport, limit: u64, at: SimTime) {
-        judged!(self, "old-run-keeps-to-its-limit");
-        let of_run = |processed: u64| vec![("processed", processed.to_string())];
-        if report.processed > limit {
-            self.violate(at, "old-run-keeps-to-its-limit", of_run(report.processed));
-        }
-        if report.more {
-            return;
-        }
+    pub(crate) fn on_old_run_report(&mut self, node: usize, report: LegacyRunReport, at: SimTime) {
+        let Some(run) = self.old_runs.remove(&node).filter(|_| !report.more) else { return };
         self.mark("listener-proved-empty");
         judged!(self, "old-run-proves-empty");
-        let OldRun { asked_empty_handed, had_nothing } = self.old_runs.get(&node).copied().unwrap_or_default();
-        if !(asked_empty_handed && had_nothing) {
-            self.violate(at, "old-run-proves-empty", of_run(report.processed));
+        if !run.asked_empty_handed || !run.had_nothing || run.is_hidden {
+            self.violate(at, "old-run-proves-empty", vec![("processed", report.processed.to_string())]);
         }
     }
 

@@ -117,6 +117,8 @@ pub(crate) struct Auditor {
     due_rows_lost: BTreeMap<EntryId, SimTime>,
     /// When the sweep began that is under way, whoever is at it now.
     sweep_began_at: SimTime,
+    /// When the latest complete sweep began.
+    swept_from: Option<SimTime>,
     destinations: BTreeMap<Arc<str>, GhostDestination>,
     /// When each life of a node read last what is known of destinations: what its pass goes by.
     passes: BTreeMap<(usize, u32), StoreTime>,
@@ -182,6 +184,7 @@ impl Auditor {
             index_lost_at_all: false,
             due_rows_lost: BTreeMap::new(),
             sweep_began_at: SimTime::ZERO,
+            swept_from: None,
             destinations: BTreeMap::new(),
             passes: BTreeMap::new(),
             notices: BTreeMap::new(),
@@ -486,6 +489,10 @@ impl Auditor {
         for (destination, (_, until)) in &self.paced {
             (destination, until.since_ms(now)).hash(hasher);
         }
+        for (id, lost_at) in &self.due_rows_lost {
+            let is_before = self.last_change_of(*id).is_some_and(|changed_at| changed_at < self.sweep_began_at);
+            (id.send, id.index, *lost_at < self.sweep_began_at, is_before).hash(hasher);
+        }
         self.intake_open.hash(hasher);
         self.hash_destinations(hasher, now);
     }
@@ -523,7 +530,12 @@ impl Auditor {
             return;
         }
         self.mark("run-proved-empty");
-        judged!(self, "no-more-means-none");
+        judged!(self, "no-more-means-none", "no-more-means-swept");
+        let recent_ms = self.env.config.sweep_interval_ms + self.tolerance_ms;
+        if self.swept_from.is_none_or(|from| from.as_ms() + recent_ms < began_at.as_ms()) {
+            self.violate(at, "no-more-means-swept", vec![("sweep", "old".to_owned())]);
+            return;
+        }
         let began = StoreTime::from_ms(EPOCH_MS + began_at.as_ms());
         let limit = began.minus_ms(self.tolerance_ms);
         let keys = &self.env.keys;

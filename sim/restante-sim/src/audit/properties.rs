@@ -143,7 +143,7 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("owned-is-not-attempted", "No old attempt is admitted for a message that the backlog owns."),
     Property::always(
         "old-run-proves-empty",
-        "A listener's run that reports no more had empty hands when the old queue, asked, had nothing to hand out.",
+        "A listener's run that reports no more had empty hands when the old queue, asked, had nothing to hand out, and had handed out nothing unheard.",
     ),
     Property::always("old-run-keeps-to-its-limit", "A listener's run takes no more messages than it was told to."),
     Property::always("old-hold-is-honoured", "No old attempt begins whose gate snapshot showed a hold of its destination."),
@@ -162,6 +162,10 @@ pub const PROPERTIES: &[Property] = &[
     Property::always(
         "due-work-is-found",
         "What is due and not kept back is looked at within the poll interval, without traffic.",
+    ),
+    Property::always(
+        "no-more-means-swept",
+        "A run that reports no more work left follows a complete sweep that began within the interval before the run.",
     ),
     Property::always(
         "swept-is-indexed",

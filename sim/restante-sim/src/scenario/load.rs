@@ -67,6 +67,8 @@ builtin![
     "breaker/cron-only",
     "breaker/short-retention",
     "breaker/held-too-long",
+    "breaker/lost-rows",
+    "breaker/never-parked",
     "breaker/rare-failures",
     "fairness/all-healthy",
     "fairness/slow-host",

@@ -343,7 +343,7 @@ impl Taking<'_> {
             return;
         }
         let (serving, bounded) = (legacy.listeners, legacy.cron_listeners);
-        let bounded = self.number("legacy", "cron_listeners", 0, bounded);
+        let bounded = self.number("legacy", "cron_listeners", u32::from(serving == 0), bounded);
         let serving = self.number("legacy", "listeners", u32::from(bounded == 0), serving);
         let legacy = &mut self.taken.scenario.legacy;
         (legacy.listeners, legacy.cron_listeners) = (serving, bounded);

@@ -134,7 +134,7 @@ impl World<'_> {
         let believed = self.mutant.map_or(limit, |mutant| mutant.on_listener_limit(limit));
         let (listener, step) = Listener::once(self.env.clone(), settings, node as u64, believed, self.local(node));
         self.nodes[node].listener = Some(listener);
-        self.auditor.on_old_run_began(node);
+        self.auditor.on_old_run_began(node, limit);
         self.follow_listener(node, step);
     }
 
@@ -142,7 +142,7 @@ impl World<'_> {
         let (name, at) = (self.nodes[node].name.clone(), self.timeline.now());
         let LegacyRunReport { processed, more } = report;
         self.row(&name, "run-ended", format_args!(""), format_args!("processed {processed}, more {more}"));
-        self.auditor.on_old_run_report(node, report, self.scenario.world.cron_limit_count, at);
+        self.auditor.on_old_run_report(node, report, at);
         self.nodes[node].listener = None;
         self.push_next_run(node);
     }
@@ -290,10 +290,11 @@ impl World<'_> {
             self.faults.delivered(fate);
         }
         let is_receive = matches!(op, OldOp::Receive { .. });
+        let is_known = fate == "ok";
         let (result, in_hand) = match fate {
             "legacy.unavailable" => (Err(QueueFailure::Unavailable), None),
             "legacy.ambiguous-lost" => (Err(QueueFailure::Unknown), None),
-            _ => match self.apply_old(origin, &act, op) {
+            _ => match self.apply_old(origin, &act, op, is_known) {
                 (Ok(()), _) if fate == "legacy.ambiguous-done" => (Err(QueueFailure::Unknown), None),
                 applied => applied,
             },
@@ -314,14 +315,15 @@ impl World<'_> {
         self.push_old_reply(back_ms, origin, act, reply, in_hand);
     }
 
-    fn apply_old(&mut self, origin: Origin, act: &Act, op: OldOp) -> (Result<(), QueueFailure>, Option<InHand>) {
+    fn apply_old(&mut self, origin: Origin, act: &Act, op: OldOp, is_known: bool) -> (Result<(), QueueFailure>, Option<InHand>) {
         let (at, now_ms) = (self.timeline.now(), self.store_now().as_ms());
         match op {
             OldOp::Receive { visible_ms } => {
-                let Some(received) = self.old.model.receive(visible_ms, now_ms) else {
-                    self.auditor.on_old_had_nothing(origin.node);
-                    return (Ok(()), None);
-                };
+                let received = self.old.model.receive(visible_ms, now_ms);
+                if self.is_alive(origin) {
+                    self.auditor.on_old_handed_out(origin.node, received.is_some(), is_known, at);
+                }
+                let Some(received) = received else { return (Ok(()), None) };
                 let message = decode(received.body.as_slice()).unwrap_or_else(|error| panic!("harness error: {error}"));
                 let id = id_of(&message);
                 let times = self.old.received.entry(id.clone()).or_default();

@@ -51,8 +51,8 @@ enum Receiving {
 pub struct LegacyRunReport {
     /// Messages that were received and brought to the end of their stay, put back among them.
     pub processed: u64,
-    /// `false` exactly when the queue had nothing to hand out while this listener had nothing in hand. What it keeps for later,
-    /// or others have in hand, does not count.
+    /// `false` exactly when the queue had nothing to hand out while this listener had nothing in hand, and it is known what became
+    /// of all that was handed out to it. What the queue keeps for later, or others have in hand, does not count.
     pub more: bool,
 }
 
@@ -83,6 +83,8 @@ pub struct Listener {
     received_count: u64,
     /// How often in a row the queue did not answer.
     tries: u32,
+    /// A message may have been handed out to this listener that it knows nothing of, or is there still although it left it.
+    is_unsure: bool,
     is_stopping: bool,
 }
 
@@ -97,6 +99,7 @@ impl Listener {
             receiving: Receiving::Idle,
             received_count: 0,
             tries: 0,
+            is_unsure: false,
             is_stopping: false,
         };
         let mut step = LegacyStep::default();
@@ -152,6 +155,7 @@ impl Listener {
                 self.works.insert(id, work);
             }
             WorkStep::Ended(end) => {
+                self.is_unsure |= end == LegacyEnd::Left;
                 step.ended.push((id, end));
                 match &mut self.receiving {
                     Receiving::Empty => self.receiving = Receiving::Idle,
@@ -182,10 +186,8 @@ impl Listener {
                 }
             }
             // Nobody knows: a message that was received without our knowing comes again by itself.
-            (
-                Receiving::Asked { .. },
-                LegacyReply::Received(Err(QueueFailure::Unavailable | QueueFailure::Unknown | QueueFailure::Outdated)),
-            ) => {
+            (Receiving::Asked { .. }, LegacyReply::Received(Err(failure))) => {
+                self.is_unsure |= failure != QueueFailure::Unavailable;
                 self.tries = self.tries.saturating_add(1);
                 match self.mode {
                     Mode::Once { .. } if self.tries >= self.env.config.tries_max => self.receiving = Receiving::GivenUp,
@@ -232,7 +234,8 @@ impl Listener {
             Receiving::Idle => self.is_stopping || self.limit_reached(),
             Receiving::Empty | Receiving::GivenUp => true,
         };
-        let report = LegacyRunReport { processed: self.received_count, more: self.receiving != Receiving::Empty };
+        let report =
+            LegacyRunReport { processed: self.received_count, more: self.receiving != Receiving::Empty || self.is_unsure };
         step.finished = (is_over && self.works.is_empty()).then_some(report);
     }
 }
