@@ -199,6 +199,8 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("revived", "An operator brought a quarantined entry back."),
     Property::sometimes("intent-revived", "An operator brought a quarantined intent back."),
     Property::sometimes("newer-record-was-put-aside", "An older build put aside what a newer one had written."),
+    Property::sometimes("newer-record-was-left", "An older build committed beside a record of a newer one, which it left."),
+    Property::sometimes("newer-record-was-refused", "An older build gave something up for a record of a newer one."),
     Property::sometimes("quarantine-ended", "A quarantined record was dropped at the end of its retention."),
     Property::sometimes("dropped-permanent", "A delivery was given up because its destination refused it for good."),
     Property::sometimes("dropped-expired", "A delivery was given up because its retention ended."),

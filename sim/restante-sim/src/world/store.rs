@@ -2,7 +2,7 @@
 
 use restante_core::keys::Kind;
 use restante_core::machine::Reply;
-use restante_core::record::{DeadIntent, DeadLetter, Entry, Intent, Quarantined, Record};
+use restante_core::record::{DeadIntent, DeadLetter, Entry, Intent, Quarantined};
 use restante_engine::SimTime;
 use restante_kv::{Key, KeyRange, Mutation, Page, StoreError, StoreTime, Txn, Write};
 
@@ -77,7 +77,7 @@ impl World<'_> {
             let alias = alias::EntryAlias(id);
             match (kind, &write.mutation) {
                 (Kind::Entry, Mutation::Delete) => Some(format!("{alias} goes")),
-                (Kind::Entry, Mutation::Put(value)) => Some(match build::read_entry(value).ok()? {
+                (Kind::Entry, Mutation::Put(value)) => Some(match build::read::<Entry>(value).ok()? {
                     entry if !entry.active => format!("{alias} waits behind its lane's head"),
                     Entry { lease: Some(lease), fence, .. } => {
                         format!("{alias} leased f{} until {}", fence.get(), seconds(lease.expires_at).trim_start())
@@ -85,10 +85,10 @@ impl World<'_> {
                     entry => format!("{alias} due {} ({:?})", seconds(entry.vest_at).trim_start(), entry.wait),
                 }),
                 (Kind::DeadLetter, Mutation::Put(value)) => {
-                    Some(format!("dead letter: {:?}", DeadLetter::decode(value).ok()?.reason))
+                    Some(format!("dead letter: {:?}", build::read::<DeadLetter>(value).ok()?.reason))
                 }
                 (Kind::Quarantined, Mutation::Put(value)) => {
-                    Some(format!("quarantined: {:?}", Quarantined::decode(value).ok()?.reason))
+                    Some(format!("quarantined: {:?}", build::read::<Quarantined>(value).ok()?.reason))
                 }
                 _ => None,
             }
@@ -101,12 +101,12 @@ impl World<'_> {
         match (kind, &write.mutation) {
             (Kind::Intent, Mutation::Delete) => Some(format!("intent {alias} goes")),
             (Kind::Intent, Mutation::Put(value)) => {
-                let Intent { cursor, total, fence, active, .. } = Intent::decode(value).ok()?;
+                let Intent { cursor, total, fence, active, .. } = build::read::<Intent>(value).ok()?;
                 let waits = if active { "" } else { ", waits behind its order key's head" };
                 Some(format!("intent {alias} at {cursor} of {total} f{}{waits}", fence.get()))
             }
             (_, Mutation::Put(value)) => {
-                let trace = DeadIntent::decode(value).ok()?;
+                let trace = build::read::<DeadIntent>(value).ok()?;
                 Some(format!("given up from {} of {}: {:?}", trace.cursor, trace.total, trace.reason))
             }
             _ => None,
@@ -206,7 +206,7 @@ impl World<'_> {
         let at = self.timeline.now();
         let now = self.store_now();
         if !self.is_newer(origin) {
-            self.auditor.on_older_commit(txn, &before, at);
+            self.auditor.on_older_commit(txn, &before, &self.store, at);
         }
         self.auditor.on_commit(origin, &act.about, txn, &before, &self.store, at, now);
         self.digest.u64(txn.writes.len() as u64);
