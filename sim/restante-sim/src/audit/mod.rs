@@ -19,7 +19,9 @@ use restante_core::atoms::{EntryId, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
 use restante_core::plan::{DepthReport, HoldNotice, Recipient, Settled};
-use restante_core::record::{Block, CircuitState, Class, Counters, Destination, DropReason, Entry, Intent, Quarantined, Unreadable};
+use restante_core::record::{
+    Block, CircuitState, Class, Counters, Destination, DropReason, Entry, Intent, Quarantined, Unreadable,
+};
 use restante_core::{CircuitChange, Env, Observation, Rejection};
 use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};

@@ -7,8 +7,8 @@ pub(crate) mod swarm;
 mod units;
 
 pub use families::families;
-pub use load::{ScenarioError, builtin_names, general_names, load, parse, suite_names};
 pub use kinds::{RecordKinds, kind_name};
+pub use load::{ScenarioError, builtin_names, general_names, load, parse, suite_names};
 pub use units::{Ms, Share, Size, Span};
 
 use restante_core::Config;

@@ -94,10 +94,9 @@ impl World<'_> {
     fn some_intent(&mut self, site: &'static str, number: u32, fits: impl Fn(&Intent) -> bool) -> Option<(SendId, Intent)> {
         let page = self.store.scan(&self.env.keys.all(Kind::Intent), 64).ok()?;
         let keys = &self.env.keys;
-        let intents = page
-            .entries
-            .iter()
-            .filter_map(|(key, found)| Some((keys.read_send(Kind::Intent, key).ok()?, build::read::<Intent>(&found.value).ok()?)));
+        let intents = page.entries.iter().filter_map(|(key, found)| {
+            Some((keys.read_send(Kind::Intent, key).ok()?, build::read::<Intent>(&found.value).ok()?))
+        });
         let intents: Vec<_> = intents.filter(|(_, intent)| fits(intent)).collect();
         let index = self.decider.draw(site, format_args!("{number}")).checked_rem(intents.len() as u64)?;
         intents.into_iter().nth(index as usize)
