@@ -182,6 +182,8 @@ mutants! {
         "The gate does not look at an entry's own deadline.";
     UnknownVersionGuessed "unknown-version-guessed" trips "unknown-version-is-left" in "upgrade/rolling", beyond "all processes of a bound are of one build":
         "An older build reads what a newer one wrote as if it knew its format.";
+    UnknownTakenForDamaged "unknown-taken-for-damaged" trips "unknown-version-is-left" in "upgrade/records", beyond "all processes of a bound are of one build":
+        "An older build takes what a newer one wrote for damaged, unless it is an entry or an intent.";
     WaitsForASignal "waits-for-a-signal" trips "due-work-is-found" in "faults/restart-without-traffic", beyond "waits take no time in a bound":
         "A worker that found nothing looks again in an hour, or when a signal comes.";
     WindowUnbounded "window-unbounded" trips "reclaimed-waits-its-turn" in "fairness/reclaimed", beyond "a bound has fewer entries than a window":

@@ -3,7 +3,7 @@
 
 use restante_core::Env;
 use restante_core::keys::Kind;
-use restante_core::record::{Intent, Quarantined, Record, Unreadable};
+use restante_core::record::{FORMAT, Intent, Quarantined, Record, Unreadable};
 use restante_kv::{Key, Mutation, Txn, Value, Versioned};
 
 /// Marks the format byte of a record that the newer build wrote. How entries and intents are counted stands behind it as ever.
@@ -33,6 +33,16 @@ fn flipped(bytes: &[u8]) -> Vec<u8> {
 /// Those of [`Record::decode`].
 pub(crate) fn read<R: Record>(value: &Value) -> Result<R, Unreadable> {
     if is_newer(value.as_bytes()) { R::decode(&flipped(value.as_bytes()).into()) } else { R::decode(value) }
+}
+
+/// Makes of a record what somebody sees of it.
+pub(super) type Eyes = fn(&Env, &Key, &mut Versioned);
+
+/// What somebody reads who takes for damaged what the newer build wrote. Entries and intents would be put aside either way.
+pub(super) fn seen_as_damaged(env: &Env, key: &Key, record: &mut Versioned) {
+    if is_newer(record.value.as_bytes()) && !matches!(env.keys.kind_of(key), Some(Kind::Entry | Kind::Intent)) {
+        record.value = vec![FORMAT].into();
+    }
 }
 
 /// What the newer build reads where this record lies.

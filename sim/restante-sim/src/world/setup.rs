@@ -17,7 +17,7 @@ use super::order::Order;
 use super::{EPOCH_MS, Perturbation, RunOptions, World};
 use crate::Mutant;
 use crate::audit::Auditor;
-use crate::scenario::{Ms, Scenario, Schedule, Share, Span, kind_name};
+use crate::scenario::{Ms, RecordKinds, Scenario, Schedule, Share, Span, kind_name};
 
 /// Where an incident is decided, how many there are, and what it is.
 type IncidentRow = (&'static str, u32, fn(u32) -> Incident);
@@ -212,15 +212,17 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Everybody is replaced within a while; the operator, who brings back what was put aside, at its end.
+    /// Everybody is replaced within a while; the operator, who brings back what was put aside, at its end. Where other records than
+    /// entries are of the newer build's format, it takes its turn like everybody else: nobody else writes some of them.
     fn push_upgrade(&mut self, begins_at: Ms, within: Ms) {
         self.newer_kinds = self.draw_newer_kinds();
         let names: Vec<String> = self.newer_kinds.iter().map(|kind| kind_name(*kind)).collect();
         self.note("newer-formats", format_args!("{}", names.join(", ")));
+        let operator_is_last = self.scenario.faults.process.upgrade_kinds == RecordKinds::default();
         let last = self.nodes.len() - 1;
         for node in 0..=last {
             let name = self.nodes[node].name.clone();
-            let after_ms = match node == last {
+            let after_ms = match operator_is_last && node == last {
                 true => within.0,
                 false => self.span("process.upgrade", format_args!("{name}"), Span { min: Ms(0), max: within }),
             };

@@ -121,9 +121,9 @@ impl World<'_> {
             self.store.get_many(keys)?
         };
         self.auditor.on_read(origin, &act.about, &self.store, self.timeline.now());
-        if self.reads_newer(origin) {
+        if let Some(see) = self.eyes(origin) {
             let found = keys.iter().zip(&mut records).filter_map(|(key, record)| Some((key, record.as_mut()?)));
-            found.for_each(|(key, record)| build::seen_by_newer(&self.env, key, record));
+            found.for_each(|(key, record)| see(&self.env, key, record));
         }
         if let Some(mutant) = self.mutant {
             mutant.on_records(origin, &act.about, keys, &mut records, &self.env, self.store_now());
@@ -152,14 +152,20 @@ impl World<'_> {
                 self.faults.delivered(fate);
             }
         }
-        if self.reads_newer(origin) {
-            page.entries.iter_mut().for_each(|(key, record)| build::seen_by_newer(&self.env, key, record));
+        if let Some(see) = self.eyes(origin) {
+            page.entries.iter_mut().for_each(|(key, record)| see(&self.env, key, record));
         }
         Ok(page)
     }
 
-    fn reads_newer(&self, origin: Origin) -> bool {
-        self.is_newer(origin) || self.mutant == Some(Mutant::UnknownVersionGuessed)
+    /// What makes of a record what somebody sees, if that is not what lies there.
+    fn eyes(&self, origin: Origin) -> Option<build::Eyes> {
+        match self.mutant {
+            _ if self.is_newer(origin) => Some(build::seen_by_newer),
+            Some(Mutant::UnknownVersionGuessed) => Some(build::seen_by_newer),
+            Some(Mutant::UnknownTakenForDamaged) => Some(build::seen_as_damaged),
+            _ => None,
+        }
     }
 
     fn commit(&mut self, origin: Origin, act: &Act, txn: &Txn, fate: &'static str) -> Result<restante_kv::Committed, StoreError> {
