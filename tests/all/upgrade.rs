@@ -52,7 +52,8 @@ fn an_older_build_that_guesses_is_found_out_by_every_kind_of_record_that_it_may_
                 kind => ("record", Some(kind_name(kind))),
             };
             found.is_some_and(|found| {
-                let is_it = |(role, alias): &(&str, String)| *role == evidence.0 && evidence.1.as_ref().is_none_or(|it| it == alias);
+                let is_it =
+                    |(role, alias): &(&str, String)| *role == evidence.0 && evidence.1.as_ref().is_none_or(|it| it == alias);
                 found.property == "unknown-version-is-left" && found.evidence.iter().any(is_it)
             })
         };

@@ -122,7 +122,7 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("a-dead-host-starves-nobody", "Beside hosts that do not answer, the others are served in time."),
     Property::always(
         "polling-keeps-up",
-        "With every signal lost, deliveries are done in time: polling keeps a worker's full concurrency.",
+        "Where no host ails, deliveries are done in time, with signals or without: polling keeps a worker's full concurrency.",
     ),
     Property::always(
         "reclaimed-waits-its-turn",
