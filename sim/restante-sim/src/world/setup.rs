@@ -235,7 +235,7 @@ impl<'s> World<'s> {
     fn draw_newer_kinds(&mut self) -> Vec<Kind> {
         let kinds = self.scenario.faults.process.upgrade_kinds.0.clone();
         let Some(last) = kinds.len().checked_sub(1).filter(|last| *last > 0) else { return kinds };
-        let certain = self.span("process.upgrade-kind", format_args!("certain"), Span::ms(0, last as u64));
+        let certain = self.span("process.upgrade-which-kind", format_args!("certain"), Span::ms(0, last as u64));
         let mut taken = Vec::new();
         for (index, kind) in (0..).zip(kinds) {
             let is_taken = self.chance("process.upgrade-kind", format_args!("{}", kind_name(kind)), Share(500_000));
