@@ -12,7 +12,7 @@ use super::transact::{Transact, TransactStep};
 use super::{About, DueHint, Io, LocalTime, Reply};
 use crate::atoms::{AtomVisitor, Fence, OwnerId, VisitAtoms};
 use crate::plan::{Command, Env, Subject, TidyPointer};
-use crate::record::{Destination, DueRow, Record, Unreadable, look_again_at};
+use crate::record::{Destination, DueRow, Record, look_again_at};
 
 /// A due pointer to look behind.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -24,8 +24,6 @@ struct Found {
     look_again_at: Option<StoreTime>,
     /// How many deliveries to it may be under way.
     share: usize,
-    /// Whether what is known of it is another version's: the gate lets nobody post there.
-    is_unreadable: bool,
 }
 
 /// What the worker has under way.
@@ -193,7 +191,7 @@ impl Discovery {
                 break;
             }
             let (version, destination) = (record.version, pointer.destination);
-            self.found.push_back(Found { key, version, destination, look_again_at: None, share: 0, is_unreadable: false });
+            self.found.push_back(Found { key, version, destination, look_again_at: None, share: 0 });
         }
         if self.found.is_empty() {
             return self.next_pointers(env);
@@ -226,9 +224,7 @@ impl Discovery {
         local: LocalTime,
     ) -> DiscoveryStep {
         for (found, record) in self.found.iter_mut().zip(records) {
-            let known = record.as_ref().map(|record| Destination::decode(&record.value));
-            found.is_unreadable = matches!(known, Some(Err(Unreadable::UnknownFormat(_))));
-            let known = known.and_then(Result::ok).unwrap_or_default();
+            let known = record.as_ref().and_then(|record| Destination::decode(&record.value).ok()).unwrap_or_default();
             let block = known.block_at(at, &env.config);
             found.look_again_at = block.map(|(_, until)| look_again_at(&found.destination, until, &env.config));
             found.share = known.share_at(at, &env.config);
@@ -266,11 +262,6 @@ impl Discovery {
 
     fn scan_next_due(&mut self, env: &Env, load: &Load<'_>, local: LocalTime) -> DiscoveryStep {
         while let Some(found) = self.found.pop_front() {
-            if found.is_unreadable {
-                // A claim would keep its work from whoever can read it, for as long as a lease lasts.
-                self.unproved = true;
-                continue;
-            }
             if let Some(until) = found.look_again_at {
                 // A destination whose work is kept back: one pointer moves, its entries stay where they are.
                 self.note_next(until);
