@@ -13,3 +13,4 @@ mod repository;
 mod seeds;
 mod swarm;
 mod traces;
+mod upgrade;

@@ -96,7 +96,7 @@ mutants! {
         "An answer of 202 is taken for one of 502.";
     PayloadPrunedEarly "payload-pruned-early" trips "payload-outlives-its-entries" in "order/large-payloads", explored "check/sweep":
         "The sweep takes every send for one without members.";
-    MoreFromShortBatch "more-from-short-batch" trips "no-more-means-none" in "faults/cron-only", beyond "workers serve for good in a bound":
+    MoreFromShortBatch "more-from-short-batch" trips "no-more-means-swept" in "faults/cron-only", beyond "workers serve for good in a bound":
         "A run that processed fewer than its limit says that nothing is left.";
     AcceptReplayed "accept-replayed" trips "settled-stays-settled" in "smoke/plain", beyond "it waits eight seconds of a clock that stands still":
         "The entries of an accept are written once more, seconds later.";
@@ -182,6 +182,8 @@ mutants! {
         "The gate does not look at an entry's own deadline.";
     UnknownVersionGuessed "unknown-version-guessed" trips "unknown-version-is-left" in "upgrade/rolling", beyond "all processes of a bound are of one build":
         "An older build reads what a newer one wrote as if it knew its format.";
+    UnknownTakenForDamaged "unknown-taken-for-damaged" trips "unknown-version-is-left" in "upgrade/records", beyond "all processes of a bound are of one build":
+        "An older build takes what a newer one wrote for damaged, unless it is an entry or an intent.";
     WaitsForASignal "waits-for-a-signal" trips "due-work-is-found" in "faults/restart-without-traffic", beyond "waits take no time in a bound":
         "A worker that found nothing looks again in an hour, or when a signal comes.";
     WindowUnbounded "window-unbounded" trips "reclaimed-waits-its-turn" in "fairness/reclaimed", beyond "a bound has fewer entries than a window":
@@ -226,6 +228,8 @@ mutants! {
         "Once intake is closed, a depth query takes the counters for zero.";
     SweepPlaceAhead "sweep-place-ahead" trips "swept-is-indexed" in "faults/sweeps-left-half-way", beyond "a sweep of a bound is shorter than what it records its place by":
         "A sweep records that it has come further than it has.";
+    DueRowsOverlooked "due-rows-overlooked" trips "no-more-means-none" in "faults/cron-only", beyond "nobody calls bounded runs in a bound":
+        "A scan of due rows finds none.";
     SweepCountsFromItsEnd "sweep-counts-from-its-end" trips "no-more-means-swept" in "faults/sweeps-left-half-way", beyond "nobody calls bounded runs in a bound":
         "A complete sweep counts from its end, whenever it began.";
     SilenceTakenForEmpty "silence-taken-for-empty" trips "old-run-proves-empty" in "legacy/cron-only", beyond "there is no old queue in a bound":
@@ -585,7 +589,8 @@ impl Mutant {
                 page.entries.truncate(1);
                 page.next = None;
             }
-            (Self::PayloadPrunedEarly, "sweep-count", Reply::Page { result: Ok(page), .. }) => {
+            (Self::PayloadPrunedEarly, "sweep-count", Reply::Page { result: Ok(page), .. })
+            | (Self::DueRowsOverlooked, "scan-due", Reply::Page { result: Ok(page), .. }) => {
                 page.entries.clear();
                 page.next = None;
             }

@@ -223,6 +223,8 @@ pub struct Doctor {
     questions: VecDeque<Question>,
     counted: Counters,
     recorded: Counters,
+    /// Whether a record that says what to count, or how much was, cannot be read: then no count is exact.
+    is_uncountable: bool,
     /// Versions of the counters before the first page.
     seen: Option<Vec<Option<Version>>>,
     report: DoctorReport,
@@ -233,6 +235,14 @@ pub struct Doctor {
 const PAGE: usize = 256;
 /// Chunks asked for at once: with the entry they fit the smallest snapshot.
 const CHUNKS_AT_ONCE: u32 = 8;
+
+/// Whether a record says so, or is another version's and may.
+fn may_be<R: Record>(found: &Versioned, says: impl FnOnce(R) -> bool) -> bool {
+    match R::decode(&found.value) {
+        Ok(record) => says(record),
+        Err(why) => matches!(why, Unreadable::UnknownFormat(_)),
+    }
+}
 
 impl Doctor {
     /// Begins to examine everything; `repair` also commits the repairs.
@@ -246,6 +256,7 @@ impl Doctor {
             questions: VecDeque::new(),
             counted: Counters::default(),
             recorded: Counters::default(),
+            is_uncountable: false,
             seen: None,
             report: DoctorReport::default(),
             effects: Vec::new(),
@@ -299,14 +310,16 @@ impl Doctor {
         let versions: Vec<_> = slots.iter().map(|slot| slot.as_ref().map(|found| found.version)).collect();
         let Some(before) = &self.seen else {
             // One that cannot be read is reported when its page comes.
-            let readable = slots.iter().flatten().filter_map(|found| Counters::decode(&found.value).ok());
-            self.recorded = readable.fold(Counters::default(), Counters::plus);
+            let (readable, unreadable): (Vec<_>, Vec<_>) =
+                slots.iter().flatten().map(|found| Counters::decode(&found.value)).partition(Result::is_ok);
+            self.recorded = readable.into_iter().flatten().fold(Counters::default(), Counters::plus);
+            self.is_uncountable |= !unreadable.is_empty();
             self.seen = Some(versions);
             return self.scan();
         };
         if *before != versions {
             self.report.in_motion = true;
-        } else if self.recorded != self.counted {
+        } else if self.recorded != self.counted && !self.is_uncountable {
             let recount = Recount { counted: self.counted, seen: versions };
             let finding = Finding::Miscounted { recorded: self.recorded, counted: self.counted };
             self.found(finding, Some(Command::Recount(recount)));
@@ -334,9 +347,7 @@ impl Doctor {
             return self.found(Finding::ForeignKey { key: key.clone() }, None);
         };
         if let Err(why) = self.examine_kind(env, kind, key, record, at) {
-            // Without the sweep's record the next sweep begins at the beginning; nothing else is lost with it.
-            let prune = || Command::Prune(Prune { key: key.clone(), version: record.version, chunk_of: None });
-            self.found(Finding::Unreadable { key: key.clone(), why }, (kind == Kind::SweepState).then(prune));
+            self.found(Finding::Unreadable { key: key.clone(), why }, None);
         }
     }
 
@@ -362,7 +373,10 @@ impl Doctor {
             Kind::DeadIntent => DeadIntent::decode(value).map(drop),
             Kind::Quarantined => {
                 self.counted.quarantined += 1;
-                let aside = Quarantined::decode(value)?;
+                let aside = Quarantined::decode(value);
+                // What it holds is counted too, if it is an intent.
+                self.is_uncountable |= aside.is_err();
+                let aside = aside?;
                 if env.keys.read_entry(kind, key).is_ok_and(|id| id.is_intent()) {
                     self.counted.pending_recipients += Intent::remaining_of(aside.record.as_slice()).map_or(0, i64::from);
                 }
@@ -559,19 +573,17 @@ impl Doctor {
                 (is_still(while_there) && keys.iter().any(|key| record(key).is_none())).then(|| (finding.clone(), None))
             }
             Question::InLane { entry, id, lane, slot, position } => {
-                let leads_there = record(lane).is_some()
-                    && record(slot).is_some_and(|found| LaneSlot::decode(&found.value).is_ok_and(|slot| slot.entry == *id));
+                let leads_there =
+                    record(lane).is_some() && record(slot).is_some_and(|found| may_be(found, |slot: LaneSlot| slot.entry == *id));
                 // A head that was not activated has no place behind the head; the lane itself is asked about that.
-                let is_head =
-                    record(lane).is_some_and(|found| Lane::decode(&found.value).is_ok_and(|lane| lane.head_entry == *id));
+                let is_head = record(lane).is_some_and(|found| may_be(found, |lane: Lane| lane.head_entry == *id));
                 let finding = Finding::OutsideItsLane { entry: *id, position: *position };
                 (is_still(entry) && !leads_there && !is_head).then_some((finding, None))
             }
             Question::InQueue { intent, send, queue, slot, position } => {
                 let leads_there = record(queue).is_some()
-                    && record(slot).is_some_and(|found| IntentSlot::decode(&found.value).is_ok_and(|slot| slot.intent == *send));
-                let is_head = record(queue)
-                    .is_some_and(|found| OrderKeyQueue::decode(&found.value).is_ok_and(|queue| queue.head_intent == *send));
+                    && record(slot).is_some_and(|found| may_be(found, |slot: IntentSlot| slot.intent == *send));
+                let is_head = record(queue).is_some_and(|found| may_be(found, |it: OrderKeyQueue| it.head_intent == *send));
                 let finding = Finding::OutsideItsQueue { send: *send, position: *position };
                 (is_still(intent) && !leads_there && !is_head).then_some((finding, None))
             }

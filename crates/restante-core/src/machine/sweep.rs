@@ -21,6 +21,7 @@ use crate::plan::{
 };
 use crate::record::{
     DeadIntent, DeadLetter, Destination, Entry, Intent, Lane, Marker, OrderKeyQueue, Quarantined, Record, Stage, SweepPlace,
+    is_of_another_version,
 };
 
 /// Ranges in the order they are swept: of one kind of records, or of two whose keys are neighbours.
@@ -298,6 +299,8 @@ impl Sweep {
         let version = record.version;
         let prune_if = |over: bool| over.then_some(Job::Run(Command::Prune(Prune { key: key.clone(), version, chunk_of: None })));
         match env.keys.kind_of(&key)? {
+            // Whether anybody needs a chunk is seen without reading it. One of another version may say more than its key.
+            Kind::RecipientChunk | Kind::PayloadChunk if is_of_another_version(&record.value) => None,
             Kind::Entry => self.job_for_entry(env, env.keys.read_entry(Kind::Entry, &key).ok()?, record, at),
             Kind::Lane => {
                 let (order_key, destination) = env.keys.read_lane(&key).ok()?;

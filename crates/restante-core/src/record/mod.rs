@@ -39,6 +39,12 @@ pub enum Unreadable {
     Corrupt,
 }
 
+/// Whether these bytes name a format that this version does not know. Who removes records by their keys alone asks this first: what
+/// else they say is for who can read it.
+pub(crate) fn is_of_another_version(value: &Value) -> bool {
+    value.as_bytes().first().is_some_and(|format| !(FORMAT..=FORMAT_EXTENDED).contains(format))
+}
+
 /// A record kind: how it becomes bytes and back.
 pub trait Record: Sized {
     /// The record as bytes.

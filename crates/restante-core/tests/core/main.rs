@@ -25,5 +25,6 @@ mod settle;
 mod staging;
 mod sweep;
 mod totality;
+mod versions;
 mod views;
 mod witness;

@@ -6,18 +6,23 @@ use restante_core::Subject;
 use restante_core::atoms::{Bytes, EntryId, Fence};
 use restante_core::keys::Kind;
 use restante_core::machine::About;
-use restante_core::record::{
-    Body, Destination, Entry, Intake, Intent, Marker, MarkerState, Quarantined, Record, SweepState, WaitReason,
-};
+use restante_core::record::{Body, Destination, Entry, Intake, Intent, Marker, MarkerState, Quarantined, SweepState, WaitReason};
 use restante_engine::SimTime;
-use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
+use restante_kv::{Check, Key, Model, Mutation, StoreTime, Txn, Value, Versioned, Write};
 
 use super::ghost::{End, GhostEntry, GhostLease};
 use super::judged::judged;
 use super::{Auditor, Evidence};
+use crate::scenario::kind_name;
 use crate::world::alias::{EntryAlias, SendAlias, read_send_id};
-use crate::world::build::{is_newer, read_entry};
+use crate::world::build::{is_newer, read};
 use crate::world::{EPOCH_MS, Origin};
+
+/// Whether all that a record of this kind says stands in its key, or in the record that it stands for: it is put and removed with
+/// that one, whoever wrote it.
+const fn is_all_key(kind: Kind) -> bool {
+    matches!(kind, Kind::DueRow | Kind::Pointer | Kind::Member)
+}
 
 impl Auditor {
     /// A transaction was applied to `store`; `before` is what each written key held.
@@ -42,7 +47,7 @@ impl Auditor {
             match (self.env.keys.kind_of(&write.key), &write.mutation) {
                 (Some(Kind::Marker), Mutation::Put(value)) => self.on_marker(value, before, at),
                 (Some(Kind::Intake), Mutation::Put(value)) => {
-                    if let Ok(intake) = Intake::decode(value) {
+                    if let Ok(intake) = read::<Intake>(value) {
                         self.intake_open = intake.open;
                         self.is_drained &= !intake.open;
                     }
@@ -84,7 +89,7 @@ impl Auditor {
     }
 
     fn on_marker(&mut self, value: &Value, before: Option<&Value>, at: SimTime) {
-        let accepted = |value: &Value| match Marker::decode(value) {
+        let accepted = |value: &Value| match read::<Marker>(value) {
             Ok(Marker { state: MarkerState::Accepted { send, recipient_count, .. }, .. }) => Some((send, recipient_count)),
             _ => None,
         };
@@ -113,7 +118,7 @@ impl Auditor {
     }
 
     fn on_destination(&mut self, key: &Key, value: &Value, now: StoreTime) {
-        let Ok(Destination { paced_until, .. }) = Destination::decode(value) else { return };
+        let Ok(Destination { paced_until, .. }) = read::<Destination>(value) else { return };
         if paced_until <= now {
             return;
         }
@@ -128,7 +133,7 @@ impl Auditor {
     fn on_sweep(&mut self, about: &About, txn: &Txn, store: &Model, at: SimTime) {
         let key = self.env.keys.sweep();
         let put = txn.writes.iter().filter(|write| write.key == key).find_map(|write| match &write.mutation {
-            Mutation::Put(value) => SweepState::decode(value).ok(),
+            Mutation::Put(value) => read::<SweepState>(value).ok(),
             Mutation::Delete => None,
         });
         let Some(state) = put else { return };
@@ -171,37 +176,56 @@ impl Auditor {
     fn due_row_of(&self, id: EntryId, store: &Model) -> Option<Key> {
         let keys = &self.env.keys;
         if id.is_intent() {
-            let intent = Intent::decode(&store.get(&keys.intent(id.send))?.value).ok()?;
+            let intent = read::<Intent>(&store.get(&keys.intent(id.send))?.value).ok()?;
             return intent.active.then(|| keys.intent_due(id.send, intent.vest_at));
         }
-        let entry = Entry::decode(&store.get(&keys.entry(id))?.value).ok()?;
+        let entry = read::<Entry>(&store.get(&keys.entry(id))?.value).ok()?;
         entry.active.then(|| keys.due(&entry.destination, entry.vest_at, id))
     }
 
     /// A process of the older build committed: what it cannot read it puts aside whole, or leaves.
-    pub(crate) fn on_older_commit(&mut self, txn: &Txn, before: &[Option<Versioned>], at: SimTime) {
+    pub(crate) fn on_older_commit(&mut self, txn: &Txn, before: &[Option<Versioned>], store: &Model, at: SimTime) {
         for (write, before) in txn.writes.iter().zip(before) {
             let Some(before) = before.as_ref().filter(|found| is_newer(found.value.as_bytes())) else { continue };
-            let Ok(id) = self.env.keys.read_entry(Kind::Entry, &write.key) else { continue };
+            let Some(kind) = self.env.keys.kind_of(&write.key).filter(|kind| !is_all_key(*kind)) else { continue };
             judged!(self, "unknown-version-is-left");
-            let aside = self.env.keys.quarantined(id);
+            let (id, evidence) = self.newer_record(kind, &write.key);
+            let aside = id.map(|id| self.env.keys.quarantined(id));
             let keeps = |write: &Write| match &write.mutation {
-                Mutation::Put(value) if write.key == aside => {
-                    Quarantined::decode(value).is_ok_and(|aside| aside.record.as_slice() == before.value.as_bytes())
+                Mutation::Put(value) if Some(&write.key) == aside.as_ref() => {
+                    read::<Quarantined>(value).is_ok_and(|aside| aside.record.as_slice() == before.value.as_bytes())
                 }
                 _ => false,
             };
-            match txn.writes.iter().any(keeps) {
+            match write.mutation == Mutation::Delete && txn.writes.iter().any(keeps) {
                 true => self.mark("newer-record-was-put-aside"),
-                false => self.violate(at, "unknown-version-is-left", Self::of_entry(id)),
+                false => self.violate(at, "unknown-version-is-left", evidence),
             }
+        }
+        let is_left = |check: &Check| {
+            let is_newer_there = store.get(&check.key).is_some_and(|found| is_newer(found.value.as_bytes()));
+            is_newer_there && txn.writes.iter().all(|write| write.key != check.key)
+        };
+        if txn.checks.iter().any(is_left) {
+            judged!(self, "unknown-version-is-left");
+            self.mark("newer-record-was-left");
+        }
+    }
+
+    /// What a record is called in evidence, and under which id it is put aside, if it may be.
+    fn newer_record(&self, kind: Kind, key: &Key) -> (Option<EntryId>, Evidence) {
+        let keys = &self.env.keys;
+        match (kind, keys.read_entry(kind, key), keys.read_send(kind, key)) {
+            (Kind::Entry, Ok(id), _) => (Some(id), Self::of_entry(id)),
+            (Kind::Intent, _, Ok(send)) => (Some(EntryId::of_intent(send)), vec![("send", SendAlias(send).to_string())]),
+            _ => (None, vec![("record", kind_name(kind))]),
         }
     }
 
     /// An operator brought back what lay aside: to the place in its lane that it had, or in front of a lane that has passed it.
     fn on_entry_revived(&mut self, id: EntryId, value: &Value, at: SimTime) {
         let Some(ghost) = self.entries.get_mut(&id) else { return };
-        let revived = read_entry(value);
+        let revived = read::<Entry>(value);
         ghost.end = None;
         ghost.changed_at = at;
         let own = revived.as_ref().ok().and_then(|entry| entry.lane.as_ref()).map(|lane| lane.position);
@@ -245,7 +269,7 @@ impl Auditor {
             }
             return;
         }
-        let Ok(entry) = read_entry(value) else { return };
+        let Ok(entry) = read::<Entry>(value) else { return };
         self.accepted_count += 1;
         if matches!(entry.body, Body::Staged { .. }) {
             self.mark("payload-was-staged");
@@ -279,7 +303,7 @@ impl Auditor {
     }
 
     fn on_entry_changed(&mut self, id: EntryId, about: &About, before: &Value, after: &Value, at: SimTime, now: StoreTime) {
-        let (Ok(before), Ok(after)) = (read_entry(before), read_entry(after)) else { return };
+        let (Ok(before), Ok(after)) = (read::<Entry>(before), read::<Entry>(after)) else { return };
         let tolerance_ms = self.tolerance_ms;
         let is_parked = about.what == "settle" && after.wait == WaitReason::Held && before.lease.is_some();
         let held_for_nothing = is_parked && self.parked_as_held_for_nothing(id, about.fence);
@@ -368,7 +392,7 @@ impl Auditor {
     /// What is claimed after a lease ended stood in the window of its destination: others that were due before it, and have not
     /// been touched since, do not fill one.
     fn on_claimed_again(&mut self, id: EntryId, before: &Value, store: &Model, at: SimTime) {
-        let Ok(before) = read_entry(before) else { return };
+        let Ok(before) = read::<Entry>(before) else { return };
         if before.lease.is_none() || self.index_lost_at_all || !self.is_prompt {
             return;
         }
@@ -377,7 +401,7 @@ impl Auditor {
             let Ok(other) = self.env.keys.read_entry(Kind::Entry, key) else { return false };
             let is_settled = |ghost: &GhostEntry| ghost.changed_at.as_ms() + self.plan_slack_ms <= at.as_ms();
             self.entries.get(&other).is_some_and(is_settled)
-                && read_entry(&record.value)
+                && read::<Entry>(&record.value)
                     .is_ok_and(|entry| entry.destination == before.destination && entry.active && entry.vest_at < before.vest_at)
         };
         if store.iter().filter(is_before).count() >= self.env.config.window {
@@ -395,10 +419,10 @@ impl Auditor {
         let Some(ghost) = self.entries.get_mut(&id) else { return };
         judged!(self, "nothing-vanishes");
         self.ended_count += 1;
-        if read_entry(before).is_ok_and(|entry| matches!(entry.body, Body::Staged { .. })) {
+        if read::<Entry>(before).is_ok_and(|entry| matches!(entry.body, Body::Staged { .. })) {
             judged!(self, "payload-outlives-its-entries");
         }
-        let aside = put(&self.env.keys.quarantined(id)).map(Quarantined::decode);
+        let aside = put(&self.env.keys.quarantined(id)).map(read::<Quarantined>);
         let mut broken = None;
         let end = if let Some(aside) = aside {
             judged!(self, "quarantine-keeps-the-record");
@@ -407,7 +431,7 @@ impl Auditor {
             }
             Some(End::Quarantined)
         } else {
-            let fence_now = read_entry(before).map(|entry| entry.fence);
+            let fence_now = read::<Entry>(before).map(|entry| entry.fence);
             if about.what == "settle" {
                 judged!(self, "settle-holds-the-fence");
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use restante_core::atoms::{EntryId, Fence};
 use restante_core::machine::{About, Post};
 use restante_core::plan::HoldNotice;
-use restante_core::record::{Breaker, Circuit, CircuitState, Destination, Probe, Record};
+use restante_core::record::{Breaker, Circuit, CircuitState, Destination, Entry, Probe};
 use restante_core::{Env, Subject};
 use restante_engine::SimTime;
 use restante_kv::{StoreTime, Txn, Value};
@@ -14,7 +14,7 @@ use restante_kv::{StoreTime, Txn, Value};
 use super::judged::judged;
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SubjectAlias};
-use crate::world::build::read_entry;
+use crate::world::build::read;
 use crate::world::{EPOCH_MS, Origin, Task};
 
 /// Most rows that anything which happens to a destination as a whole may write.
@@ -154,7 +154,7 @@ impl Auditor {
     pub(super) fn on_gate_read(&mut self, id: EntryId, about: &About, store: &restante_kv::Model, now: StoreTime) {
         let Some(destination) = self.entries.get(&id).map(|ghost| ghost.destination.clone()) else { return };
         let known = read_destination(&self.env, store, &destination);
-        let entry = store.get(&self.env.keys.entry(id)).and_then(|found| read_entry(&found.value).ok());
+        let entry = store.get(&self.env.keys.entry(id)).and_then(|found| read::<Entry>(&found.value).ok());
         let said_count = self.destinations.get(&destination).map_or(0, |ghost| ghost.said.len());
         let seen = GateSeen {
             fence: about.fence,
@@ -211,7 +211,7 @@ impl Auditor {
         at: SimTime,
         now: StoreTime,
     ) {
-        let decoded = |value: Option<&Value>| value.and_then(|value| Destination::decode(value).ok()).unwrap_or_default();
+        let decoded = |value: Option<&Value>| value.and_then(|value| read::<Destination>(value).ok()).unwrap_or_default();
         let (before, after) = (decoded(before), decoded(after));
         let config = self.env.config.clone();
         let evidence = Self::of_destination(destination);
@@ -409,7 +409,7 @@ impl Auditor {
         let keys = &self.env.keys;
         for (key, record) in store.iter() {
             let Ok(id) = keys.read_entry(restante_core::keys::Kind::Entry, key) else { continue };
-            let Ok(entry) = read_entry(&record.value) else { continue };
+            let Ok(entry) = read::<Entry>(&record.value) else { continue };
             let since = |instant: StoreTime| now.since_ms(instant.max(calm_since));
             let evidence = || vec![("entry", EntryAlias(id).to_string())];
             // What waited in a lane is the sweep's from when it became its head.
@@ -477,7 +477,7 @@ impl Auditor {
 
 fn read_destination(env: &Env, store: &restante_kv::Model, destination: &str) -> Destination {
     let found = store.get(&env.keys.destination(destination));
-    found.and_then(|found| Destination::decode(&found.value).ok()).unwrap_or_default()
+    found.and_then(|found| read::<Destination>(&found.value).ok()).unwrap_or_default()
 }
 
 fn is_bounded(breaker: &Breaker, now: StoreTime, config: &restante_core::Config) -> bool {

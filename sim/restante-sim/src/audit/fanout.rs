@@ -5,7 +5,7 @@ use restante_core::atoms::{Bytes, EntryId, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, SendRequest};
 use restante_core::plan::Recipient;
-use restante_core::record::{Body, DeadIntent, Intent, Quarantined, RecipientChunk, Record};
+use restante_core::record::{Body, DeadIntent, Entry, Intent, Quarantined, RecipientChunk};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn, Value, Versioned};
 
@@ -13,7 +13,7 @@ use super::ghost::{End, GhostIntent, GhostLease};
 use super::judged::judged;
 use super::{Auditor, Evidence};
 use crate::world::alias::{EntryAlias, SendAlias};
-use crate::world::build::read_entry;
+use crate::world::build::read;
 
 fn of_send(send: SendId) -> Evidence {
     vec![("send", SendAlias(send).to_string())]
@@ -65,7 +65,7 @@ impl Auditor {
     }
 
     fn on_intent_created(&mut self, send: SendId, about: &About, value: &Value, store: &Model, at: SimTime) {
-        let Ok(intent) = Intent::decode(value) else { return };
+        let Ok(intent) = read::<Intent>(value) else { return };
         let Some((recipients, order_key)) = self.requests.get(&send).cloned() else { return };
         if about.what == "revive" && self.intents.get(&send).is_some_and(|ghost| ghost.end == Some(End::Quarantined)) {
             self.on_intent_revived(send, &intent, at);
@@ -137,7 +137,7 @@ impl Auditor {
         let keys = &self.env.keys;
         let chunks = (0..).map_while(|number| {
             let found = store.get(&keys.recipients(send, number))?;
-            RecipientChunk::decode(&found.value).ok()
+            read::<RecipientChunk>(&found.value).ok()
         });
         let lies_there = chunks.flat_map(|chunk| chunk.recipients).eq(recipients.iter().cloned());
         let has_payload = match intent.body {
@@ -158,7 +158,7 @@ impl Auditor {
         at: SimTime,
         now: StoreTime,
     ) {
-        let (Ok(before), Ok(after)) = (Intent::decode(before), Intent::decode(after)) else { return };
+        let (Ok(before), Ok(after)) = (read::<Intent>(before), read::<Intent>(after)) else { return };
         let tolerance_ms = self.tolerance_ms;
         let Some(ghost) = self.intents.get_mut(&send) else { return };
         ghost.changed_at = at;
@@ -239,7 +239,7 @@ impl Auditor {
         let followed = made.iter().all(|index| {
             let entry = put(txn, &self.env.keys.entry(EntryId { send, index: *index }));
             let accepted = self.intents.get(&send).and_then(|ghost| ghost.recipients.get(*index as usize));
-            match (entry.map(read_entry), accepted) {
+            match (entry.map(read::<Entry>), accepted) {
                 (Some(Ok(entry)), Some(recipient)) => {
                     entry.inbox == recipient.inbox && entry.destination == recipient.destination
                 }
@@ -263,9 +263,9 @@ impl Auditor {
 
     fn on_intent_removed(&mut self, send: SendId, about: &About, before: &Value, txn: &Txn, at: SimTime) {
         let keys = &self.env.keys;
-        let aside = put(txn, &keys.quarantined(EntryId::of_intent(send))).map(Quarantined::decode);
-        let trace = put(txn, &keys.dead_intent(send)).map(DeadIntent::decode);
-        let readable = Intent::decode(before);
+        let aside = put(txn, &keys.quarantined(EntryId::of_intent(send))).map(read::<Quarantined>);
+        let trace = put(txn, &keys.dead_intent(send)).map(read::<DeadIntent>);
+        let readable = read::<Intent>(before);
         if let Ok(before) = &readable
             && about.what == "expand"
         {
@@ -288,7 +288,7 @@ impl Auditor {
         let (end, broken) = match (aside, trace) {
             (Some(aside), _) => {
                 let is_whole = aside.is_ok_and(|aside| {
-                    aside.record == Bytes::from(before.as_bytes()) || Intent::decode(&aside.record.as_slice().into()) == readable
+                    aside.record == Bytes::from(before.as_bytes()) || read::<Intent>(&aside.record.as_slice().into()) == readable
                 });
                 (End::Quarantined, (!is_whole).then_some("quarantine-keeps-the-record"))
             }

@@ -7,14 +7,14 @@ use restante_core::atoms::{Bytes, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, LegacyEnd, LegacyRunReport, OldDelivery, OldMessage, PostResult};
 use restante_core::plan::{DepthReport, Recipient};
-use restante_core::record::{Destination, Intent, Marker, MarkerState, Record};
+use restante_core::record::{Destination, Entry, Intent, Marker, MarkerState};
 use restante_engine::SimTime;
 use restante_kv::{Key, Model, Mutation, StoreTime, Txn};
 
 use super::Auditor;
 use super::judged::judged;
 use crate::world::Origin;
-use crate::world::build::read_entry;
+use crate::world::build::read;
 
 /// The truth about a message of the old queue.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ impl Auditor {
         let Some(id) = self.old_of(about) else { return };
         let Some(ghost) = self.old.get(&id) else { return };
         let known = store.get(&self.env.keys.destination(&ghost.destination));
-        let known = known.and_then(|found| Destination::decode(&found.value).ok()).unwrap_or_default();
+        let known = known.and_then(|found| read::<Destination>(&found.value).ok()).unwrap_or_default();
         // Who has no clock but its own may believe it is a little earlier or later.
         let (early, late) = (now.minus_ms(self.ahead_ms), now.plus_ms(self.ahead_ms));
         let is_held = known.holds.iter().any(|hold| hold.from <= early && late < hold.until);
@@ -104,7 +104,7 @@ impl Auditor {
         let Some(id) = self.old_of(about) else { return };
         let markers = txn.writes.iter().filter(|write| self.env.keys.kind_of(&write.key) == Some(Kind::Marker));
         let put = |write: &restante_kv::Write| match &write.mutation {
-            Mutation::Put(value) => Marker::decode(value).ok().map(|marker| marker.state),
+            Mutation::Put(value) => read::<Marker>(value).ok().map(|marker| marker.state),
             Mutation::Delete => None,
         };
         let state = markers.filter_map(put).next();
@@ -124,8 +124,8 @@ impl Auditor {
     fn on_adopted(&mut self, id: &Arc<str>, send: SendId, txn: &Txn, at: SimTime) {
         let keys = &self.env.keys;
         let failures = txn.writes.iter().find_map(|write| match (keys.kind_of(&write.key), &write.mutation) {
-            (Some(Kind::Entry), Mutation::Put(value)) => read_entry(value).ok().map(|entry| entry.failure_count),
-            (Some(Kind::Intent), Mutation::Put(value)) => Intent::decode(value).ok().map(|intent| intent.failure_count),
+            (Some(Kind::Entry), Mutation::Put(value)) => read::<Entry>(value).ok().map(|entry| entry.failure_count),
+            (Some(Kind::Intent), Mutation::Put(value)) => read::<Intent>(value).ok().map(|intent| intent.failure_count),
             _ => None,
         });
         judged!(self, "old-attempts-count", "late-adoption-is-refused", "adopted-at-most-once", "closed-intake-adopts-nothing");

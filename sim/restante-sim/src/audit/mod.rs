@@ -19,14 +19,16 @@ use restante_core::atoms::{EntryId, Fence, SendId};
 use restante_core::keys::Kind;
 use restante_core::machine::{About, DeliveryEnd, Failure, RunReport, SendRequest};
 use restante_core::plan::{DepthReport, HoldNotice, Recipient, Settled};
-use restante_core::record::{Block, CircuitState, Class, Counters, Destination, DropReason, Intent, Quarantined, Record};
+use restante_core::record::{
+    Block, CircuitState, Class, Counters, Destination, DropReason, Entry, Intent, Quarantined, Unreadable,
+};
 use restante_core::{CircuitChange, Env, Observation, Rejection};
 use restante_engine::{Marks, Quantifier, SimTime, Violation};
 use restante_kv::{Model, StoreTime};
 
 use crate::scenario::{Scenario, Schedule};
 use crate::world::alias::{EntryAlias, SendAlias, SendKey, owner_id, read_send_id};
-use crate::world::build::read_entry;
+use crate::world::build::{is_newer_format, read};
 use crate::world::{CLOCK_STEP, EPOCH_MS, Origin, Task};
 use destinations::GhostDestination;
 use ghost::{End, GhostEntry, GhostIntent, GhostLane, GhostSend};
@@ -255,6 +257,7 @@ impl Auditor {
     }
 
     pub(crate) fn on_told_not_owned(&mut self, key: SendKey, id: SendId, failure: &Failure, at: SimTime) {
+        self.on_failure(failure);
         match failure {
             Failure::Rejected(Rejection::IntakeClosed) => {
                 judged!(self, "closed-intake-accepts-nothing");
@@ -271,6 +274,16 @@ impl Auditor {
         }
     }
 
+    /// Somebody gave something up. If it was for a record of a newer version, then that one was left.
+    pub(crate) fn on_failure(&mut self, failure: &Failure) {
+        if let Failure::Inconsistent { why: Unreadable::UnknownFormat(format), .. } = failure
+            && is_newer_format(*format)
+        {
+            judged!(self, "unknown-version-is-left");
+            self.mark("newer-record-was-refused");
+        }
+    }
+
     // Workers.
 
     pub(crate) fn on_ended(&mut self, entry: EntryId, end: &DeliveryEnd, at: SimTime) {
@@ -280,6 +293,9 @@ impl Auditor {
         }
         if is_terminal && self.entries.get(&entry).is_some_and(|ghost| ghost.end.is_none()) {
             self.violate(at, "settled-is-settled", vec![("entry", EntryAlias(entry).to_string())]);
+        }
+        if let DeliveryEnd::Yielded(failure) = end {
+            self.on_failure(failure);
         }
         match end {
             DeliveryEnd::LeaseLost => {
@@ -342,7 +358,7 @@ impl Auditor {
         match (about.what, &about.subject) {
             // A claim of unknown outcome finds its own lease, and with it every wake that came since: none is pending.
             ("claim", restante_core::Subject::Entry(id)) if about.tries > 0 => {
-                let stored = store.get(&self.env.keys.entry(*id)).and_then(|found| read_entry(&found.value).ok());
+                let stored = store.get(&self.env.keys.entry(*id)).and_then(|found| read::<Entry>(&found.value).ok());
                 let owner = owner_id(origin.node, origin.life);
                 if stored.and_then(|entry| entry.lease).is_some_and(|lease| lease.owner == owner)
                     && let Some(ghost) = self.entries.get_mut(id)
@@ -387,7 +403,7 @@ impl Auditor {
                 Some(Kind::Quarantined) => {
                     sum.quarantined += 1;
                     if keys.read_entry(Kind::Quarantined, key).is_ok_and(|id| id.is_intent()) {
-                        let aside = Quarantined::decode(&record.value);
+                        let aside = read::<Quarantined>(&record.value);
                         sum.pending_recipients += aside.map_or(0, |aside| remaining(aside.record.as_slice()));
                     }
                 }
@@ -462,8 +478,8 @@ impl Auditor {
     /// When entries vest: the deadlines that time passes to.
     pub(crate) fn vests(&self, store: &Model) -> Vec<StoreTime> {
         let all = |kind| store.scan(&self.env.keys.all(kind), usize::MAX).map_or_else(|_| Vec::new(), |page| page.entries);
-        let entries = all(Kind::Entry).into_iter().filter_map(|(_, record)| Some(read_entry(&record.value).ok()?.vest_at));
-        let intents = all(Kind::Intent).into_iter().filter_map(|(_, record)| Some(Intent::decode(&record.value).ok()?.vest_at));
+        let entries = all(Kind::Entry).into_iter().filter_map(|(_, record)| Some(read::<Entry>(&record.value).ok()?.vest_at));
+        let intents = all(Kind::Intent).into_iter().filter_map(|(_, record)| Some(read::<Intent>(&record.value).ok()?.vest_at));
         entries.chain(intents).collect()
     }
 
@@ -541,7 +557,7 @@ impl Auditor {
         let keys = &self.env.keys;
         for (send, ghost) in &self.intents {
             let Some(found) = store.get(&keys.intent(*send)) else { continue };
-            let Ok(intent) = Intent::decode(&found.value) else { continue };
+            let Ok(intent) = read::<Intent>(&found.value) else { continue };
             let is_due = ghost.changed_at <= began_at && intent.active && intent.vest_at <= limit;
             if is_due && store.get(&keys.intent_due(*send, intent.vest_at)).is_some() && !self.index_lost_at_all {
                 self.violate(at, "no-more-means-none", vec![("send", SendAlias(*send).to_string())]);
@@ -549,7 +565,7 @@ impl Auditor {
             }
         }
         for (key, record) in store.iter() {
-            let (Some(Kind::Entry), Ok(entry)) = (keys.kind_of(key), read_entry(&record.value)) else { continue };
+            let (Some(Kind::Entry), Ok(entry)) = (keys.kind_of(key), read::<Entry>(&record.value)) else { continue };
             let Ok(id) = keys.read_entry(Kind::Entry, key) else { continue };
             let due_key = keys.due(&entry.destination, entry.vest_at, id);
             let is_untouched = self.entries.get(&id).is_some_and(|ghost| ghost.changed_at <= began_at);
@@ -592,7 +608,7 @@ impl Auditor {
 /// Whether a destination's pause, hold or open circuit lasted until `at` at least: what it kept back then was not due.
 fn is_blocked(store: &Model, env: &Env, destination: &str, at: StoreTime) -> bool {
     let record = store.get(&env.keys.destination(destination));
-    let known = record.and_then(|found| Destination::decode(&found.value).ok());
+    let known = record.and_then(|found| read::<Destination>(&found.value).ok());
     // What was released since was kept back until then; it is found by whoever looks next.
     let lasted = |known: &Destination| {
         // Each destination is looked at a little later than it is released, by its own measure.

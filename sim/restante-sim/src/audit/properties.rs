@@ -122,7 +122,7 @@ pub const PROPERTIES: &[Property] = &[
     Property::always("a-dead-host-starves-nobody", "Beside hosts that do not answer, the others are served in time."),
     Property::always(
         "polling-keeps-up",
-        "With every signal lost, deliveries are done in time: polling keeps a worker's full concurrency.",
+        "Where no host ails, deliveries are done in time, with signals or without: polling keeps a worker's full concurrency.",
     ),
     Property::always(
         "reclaimed-waits-its-turn",
@@ -208,6 +208,8 @@ pub const PROPERTIES: &[Property] = &[
     Property::sometimes("revived", "An operator brought a quarantined entry back."),
     Property::sometimes("intent-revived", "An operator brought a quarantined intent back."),
     Property::sometimes("newer-record-was-put-aside", "An older build put aside what a newer one had written."),
+    Property::sometimes("newer-record-was-left", "An older build committed beside a record of a newer one, which it left."),
+    Property::sometimes("newer-record-was-refused", "An older build gave something up for a record of a newer one."),
     Property::sometimes("quarantine-ended", "A quarantined record was dropped at the end of its retention."),
     Property::sometimes("dropped-permanent", "A delivery was given up because its destination refused it for good."),
     Property::sometimes("dropped-expired", "A delivery was given up because its retention ended."),

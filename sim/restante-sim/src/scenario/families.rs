@@ -119,6 +119,7 @@ pub(crate) fn families_mut(faults: &mut Faults) -> Vec<Family<'_>> {
         downtime: _,
         upgrade_at,
         upgrade_within: _,
+        upgrade_kinds: _,
     } = process;
     let SignalFaults { lost: signal_lost, duplicated: signal_duplicated, late: signal_late } = signals;
     let LegacyFaults {

@@ -77,6 +77,8 @@ builtin![
     "fairness/cron-only",
     "upgrade/rolling",
     "upgrade/cron-only",
+    "upgrade/records",
+    "upgrade/counters",
     "legacy/closed-with-legacy-queue",
     "legacy/drain",
     "legacy/adopt-on-hold",

@@ -1,11 +1,13 @@
 //! Scenario files: what world to build, what load to put on it, which faults to ask for. See `docs/scenario-format.md`.
 
 mod families;
+mod kinds;
 mod load;
 pub(crate) mod swarm;
 mod units;
 
 pub use families::families;
+pub use kinds::{RecordKinds, kind_name};
 pub use load::{ScenarioError, builtin_names, general_names, load, parse, suite_names};
 pub use units::{Ms, Share, Size, Span};
 
@@ -264,6 +266,8 @@ pub struct ConfigTable {
     pub stage_deadline: Ms,
     pub poll_interval: Ms,
     pub sweep_interval: Ms,
+    pub marker_retention: Ms,
+    pub dead_letter_retention: Ms,
     pub quarantine_retention: Ms,
     pub window: usize,
     pub concurrency: usize,
@@ -301,6 +305,8 @@ impl Default for ConfigTable {
             stage_deadline: Ms(20_000),
             poll_interval: Ms(2_000),
             sweep_interval: Ms(15_000),
+            marker_retention: Ms(24 * 3_600_000),
+            dead_letter_retention: Ms(7 * 24 * 3_600_000),
             quarantine_retention: Ms(20_000),
             window: 8,
             concurrency: 4,
@@ -341,6 +347,8 @@ impl ConfigTable {
             stage_deadline_ms: self.stage_deadline.0,
             poll_interval_ms: self.poll_interval.0,
             sweep_interval_ms: self.sweep_interval.0,
+            marker_retention_ms: self.marker_retention.0,
+            dead_letter_retention_ms: self.dead_letter_retention.0,
             quarantine_retention_ms: self.quarantine_retention.0,
             window: self.window,
             concurrency: self.concurrency,
@@ -558,10 +566,13 @@ pub struct ProcessFaults {
     pub downtimes_count: u32,
     /// How long nobody does.
     pub downtime: Option<Span>,
-    /// When processes begin to be replaced, one after another, by a build whose entries the older one cannot read; never if 0.
+    /// When processes begin to be replaced, one after another, by a build some of whose records the older one cannot read; never
+    /// if 0.
     pub upgrade_at: Ms,
     /// Within how long all of them are.
     pub upgrade_within: Option<Ms>,
+    /// Kinds of records of which the newer build has a format of its own.
+    pub upgrade_kinds: RecordKinds,
 }
 
 impl ProcessFaults {

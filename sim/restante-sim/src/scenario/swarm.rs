@@ -10,7 +10,7 @@ use restante_engine::{Alternative, Decider, Quantity};
 use toml::Value;
 
 use super::families::{Amount, families_mut, section_of};
-use super::{ConfigTable, Legacy, Scenario, Schedule, Workload, World};
+use super::{ConfigTable, Legacy, RecordKinds, Scenario, Schedule, Workload, World};
 
 /// How much of a table a seed takes: the chance of each of its switches, in percent. Nothing is the benign answer.
 const SHARES: [(Alternative, u32); 4] = [
@@ -236,6 +236,9 @@ impl Taking<'_> {
         }
         if process.upgrade_at.0 == 0 && process.upgrade_within.take().is_some() {
             forget("process", "upgrade_within");
+        }
+        if process.upgrade_at.0 == 0 && std::mem::take(&mut process.upgrade_kinds) != RecordKinds::default() {
+            forget("process", "upgrade_kinds");
         }
         if clocks.steps_count == 0 && clocks.step.take().is_some() {
             forget("clocks", "step");

@@ -7,7 +7,7 @@ use restante_kv::{Guard, Key, Mutation, Txn, Value, Write};
 
 use super::event::{Event, Incident};
 use super::node::Role;
-use super::{World, alias};
+use super::{World, alias, build};
 use crate::scenario::Span;
 
 /// Size of a clock's step when the scenario gives none.
@@ -94,10 +94,9 @@ impl World<'_> {
     fn some_intent(&mut self, site: &'static str, number: u32, fits: impl Fn(&Intent) -> bool) -> Option<(SendId, Intent)> {
         let page = self.store.scan(&self.env.keys.all(Kind::Intent), 64).ok()?;
         let keys = &self.env.keys;
-        let intents = page
-            .entries
-            .iter()
-            .filter_map(|(key, found)| Some((keys.read_send(Kind::Intent, key).ok()?, Intent::decode(&found.value).ok()?)));
+        let intents = page.entries.iter().filter_map(|(key, found)| {
+            Some((keys.read_send(Kind::Intent, key).ok()?, build::read::<Intent>(&found.value).ok()?))
+        });
         let intents: Vec<_> = intents.filter(|(_, intent)| fits(intent)).collect();
         let index = self.decider.draw(site, format_args!("{number}")).checked_rem(intents.len() as u64)?;
         intents.into_iter().nth(index as usize)
@@ -147,7 +146,7 @@ impl World<'_> {
 
     fn count_entries(&mut self, entries: i64) {
         let key = self.env.keys.counters(0);
-        let known = self.store.get(&key).and_then(|found| Counters::decode(&found.value).ok()).unwrap_or_default();
+        let known = self.store.get(&key).and_then(|found| build::read::<Counters>(&found.value).ok()).unwrap_or_default();
         let counted = known.plus(Counters { entries, ..Counters::default() });
         self.set(key, Mutation::Put(counted.encode()));
     }

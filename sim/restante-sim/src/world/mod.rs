@@ -33,6 +33,7 @@ use std::fmt::Arguments;
 use std::sync::Arc;
 
 use restante_core::Env;
+use restante_core::keys::Kind;
 use restante_engine::{
     Alternative, Decider, DecisionLog, Digest, FaultCounts, Marks, Quantity, SimTime, Tape, Timeline, Trace, TraceRow, Violation,
 };
@@ -178,6 +179,8 @@ pub struct World<'s> {
     /// Times that somebody may still stand still while time passes a deadline: a bound of explorations.
     pauses_left: u32,
     commands_issued: u32,
+    /// Kinds of records that the newer build writes in its own format.
+    newer_kinds: Vec<Kind>,
     /// Of callers from outside ([`SimulatedKv`]), by number: the answer, once it is there.
     answers: BTreeMap<u64, Option<restante_core::machine::Reply>>,
     /// What the operator wanted of intake last.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use restante_core::machine::{About, Io, LocalTime, Reply, RunReport, Slots, TransactStep, Worker, WorkerStep};
+use restante_core::machine::{About, ExpansionEnd, Io, LocalTime, Reply, RunReport, Slots, TransactStep, Worker, WorkerStep};
 use restante_core::{Effect, Subject};
 
 use super::alias::{self, SubjectAlias};
@@ -109,7 +109,7 @@ impl World<'_> {
                     mutant.on_txn(&act.about, &mut txn, &self.env, self.timeline.now());
                 }
                 if self.is_newer(origin) {
-                    build::written_by_newer(&self.env, &mut txn);
+                    build::written_by_newer(&self.env, &self.newer_kinds, &mut txn);
                 }
                 let fate = self.fault(|sites| &sites.commit, format_args!("{}", act.label));
                 let latency_ms = self.store_latency(&act, fate);
@@ -339,6 +339,11 @@ impl World<'_> {
         let life = self.nodes[node].life;
         for (entry, end) in &step.ended {
             self.auditor.on_ended(*entry, end, self.timeline.now());
+        }
+        for (_, end) in &step.expanded {
+            if let ExpansionEnd::Yielded(failure) = end {
+                self.auditor.on_failure(failure);
+            }
         }
         if !self.signal(node, step.effects) {
             return;

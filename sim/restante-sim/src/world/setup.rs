@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use restante_core::keys::Kind;
 use restante_core::plan::{Depth, HoldNotice, SetHold, SetIntake};
 use restante_core::{Command, Env};
 use restante_engine::{Decider, Digest, FaultCounts, Marks, SimTime, Timeline, Trace};
@@ -16,7 +17,7 @@ use super::order::Order;
 use super::{EPOCH_MS, Perturbation, RunOptions, World};
 use crate::Mutant;
 use crate::audit::Auditor;
-use crate::scenario::{Ms, Scenario, Schedule, Span};
+use crate::scenario::{Ms, RecordKinds, Scenario, Schedule, Share, Span, kind_name};
 
 /// Where an incident is decided, how many there are, and what it is.
 type IncidentRow = (&'static str, u32, fn(u32) -> Incident);
@@ -63,6 +64,7 @@ impl<'s> World<'s> {
             ambiguous_left: u32::MAX,
             pauses_left: 0,
             commands_issued: 0,
+            newer_kinds: Vec::new(),
             answers: BTreeMap::new(),
             intake_wanted: None,
             ending: false,
@@ -210,17 +212,38 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Everybody is replaced within a while; the operator, who brings back what was put aside, at its end.
+    /// Everybody is replaced within a while; the operator, who brings back what was put aside, at its end. Where other records than
+    /// entries are of the newer build's format, it takes its turn like everybody else: nobody else writes some of them.
     fn push_upgrade(&mut self, begins_at: Ms, within: Ms) {
+        self.newer_kinds = self.draw_newer_kinds();
+        let names: Vec<String> = self.newer_kinds.iter().map(|kind| kind_name(*kind)).collect();
+        self.note("newer-formats", format_args!("{}", names.join(", ")));
+        let operator_is_last = self.scenario.faults.process.upgrade_kinds == RecordKinds::default();
         let last = self.nodes.len() - 1;
         for node in 0..=last {
             let name = self.nodes[node].name.clone();
-            let after_ms = match node == last {
+            let after_ms = match operator_is_last && node == last {
                 true => within.0,
                 false => self.span("process.upgrade", format_args!("{name}"), Span { min: Ms(0), max: within }),
             };
             self.push_in(begins_at.0 + after_ms, node as u64, Event::Incident(Incident::Upgrade { node }));
         }
+    }
+
+    /// What the newer build writes in its own format: one of the kinds that the scenario names for certain, each of the others in
+    /// half of all runs. With all of them at once, the first one that the older build meets would hide the others.
+    fn draw_newer_kinds(&mut self) -> Vec<Kind> {
+        let kinds = self.scenario.faults.process.upgrade_kinds.0.clone();
+        let Some(last) = kinds.len().checked_sub(1).filter(|last| *last > 0) else { return kinds };
+        let certain = self.span("process.upgrade-which-kind", format_args!("certain"), Span::ms(0, last as u64));
+        let mut taken = Vec::new();
+        for (index, kind) in (0..).zip(kinds) {
+            let is_taken = self.chance("process.upgrade-kind", format_args!("{}", kind_name(kind)), Share(500_000));
+            if is_taken || index == certain {
+                taken.push(kind);
+            }
+        }
+        taken
     }
 
     /// Puts something on the timeline at a decided instant of the faulty part of the run.

@@ -2,7 +2,7 @@
 
 use restante_core::keys::Kind;
 use restante_core::machine::Reply;
-use restante_core::record::{DeadIntent, DeadLetter, Entry, Intent, Quarantined, Record};
+use restante_core::record::{DeadIntent, DeadLetter, Entry, Intent, Quarantined};
 use restante_engine::SimTime;
 use restante_kv::{Key, KeyRange, Mutation, Page, StoreError, StoreTime, Txn, Write};
 
@@ -77,7 +77,7 @@ impl World<'_> {
             let alias = alias::EntryAlias(id);
             match (kind, &write.mutation) {
                 (Kind::Entry, Mutation::Delete) => Some(format!("{alias} goes")),
-                (Kind::Entry, Mutation::Put(value)) => Some(match build::read_entry(value).ok()? {
+                (Kind::Entry, Mutation::Put(value)) => Some(match build::read::<Entry>(value).ok()? {
                     entry if !entry.active => format!("{alias} waits behind its lane's head"),
                     Entry { lease: Some(lease), fence, .. } => {
                         format!("{alias} leased f{} until {}", fence.get(), seconds(lease.expires_at).trim_start())
@@ -85,10 +85,10 @@ impl World<'_> {
                     entry => format!("{alias} due {} ({:?})", seconds(entry.vest_at).trim_start(), entry.wait),
                 }),
                 (Kind::DeadLetter, Mutation::Put(value)) => {
-                    Some(format!("dead letter: {:?}", DeadLetter::decode(value).ok()?.reason))
+                    Some(format!("dead letter: {:?}", build::read::<DeadLetter>(value).ok()?.reason))
                 }
                 (Kind::Quarantined, Mutation::Put(value)) => {
-                    Some(format!("quarantined: {:?}", Quarantined::decode(value).ok()?.reason))
+                    Some(format!("quarantined: {:?}", build::read::<Quarantined>(value).ok()?.reason))
                 }
                 _ => None,
             }
@@ -101,12 +101,12 @@ impl World<'_> {
         match (kind, &write.mutation) {
             (Kind::Intent, Mutation::Delete) => Some(format!("intent {alias} goes")),
             (Kind::Intent, Mutation::Put(value)) => {
-                let Intent { cursor, total, fence, active, .. } = Intent::decode(value).ok()?;
+                let Intent { cursor, total, fence, active, .. } = build::read::<Intent>(value).ok()?;
                 let waits = if active { "" } else { ", waits behind its order key's head" };
                 Some(format!("intent {alias} at {cursor} of {total} f{}{waits}", fence.get()))
             }
             (_, Mutation::Put(value)) => {
-                let trace = DeadIntent::decode(value).ok()?;
+                let trace = build::read::<DeadIntent>(value).ok()?;
                 Some(format!("given up from {} of {}: {:?}", trace.cursor, trace.total, trace.reason))
             }
             _ => None,
@@ -121,9 +121,9 @@ impl World<'_> {
             self.store.get_many(keys)?
         };
         self.auditor.on_read(origin, &act.about, &self.store, self.timeline.now());
-        if self.reads_newer(origin) {
+        if let Some(see) = self.eyes(origin) {
             let found = keys.iter().zip(&mut records).filter_map(|(key, record)| Some((key, record.as_mut()?)));
-            found.for_each(|(key, record)| build::seen_by_newer(&self.env, key, record));
+            found.for_each(|(key, record)| see(&self.env, key, record));
         }
         if let Some(mutant) = self.mutant {
             mutant.on_records(origin, &act.about, keys, &mut records, &self.env, self.store_now());
@@ -152,14 +152,20 @@ impl World<'_> {
                 self.faults.delivered(fate);
             }
         }
-        if self.reads_newer(origin) {
-            page.entries.iter_mut().for_each(|(key, record)| build::seen_by_newer(&self.env, key, record));
+        if let Some(see) = self.eyes(origin) {
+            page.entries.iter_mut().for_each(|(key, record)| see(&self.env, key, record));
         }
         Ok(page)
     }
 
-    fn reads_newer(&self, origin: Origin) -> bool {
-        self.is_newer(origin) || self.mutant == Some(Mutant::UnknownVersionGuessed)
+    /// What makes of a record what somebody sees, if that is not what lies there.
+    fn eyes(&self, origin: Origin) -> Option<build::Eyes> {
+        match self.mutant {
+            _ if self.is_newer(origin) => Some(build::seen_by_newer),
+            Some(Mutant::UnknownVersionGuessed) => Some(build::seen_by_newer),
+            Some(Mutant::UnknownTakenForDamaged) => Some(build::seen_as_damaged),
+            _ => None,
+        }
     }
 
     fn commit(&mut self, origin: Origin, act: &Act, txn: &Txn, fate: &'static str) -> Result<restante_kv::Committed, StoreError> {
@@ -206,7 +212,7 @@ impl World<'_> {
         let at = self.timeline.now();
         let now = self.store_now();
         if !self.is_newer(origin) {
-            self.auditor.on_older_commit(txn, &before, at);
+            self.auditor.on_older_commit(txn, &before, &self.store, at);
         }
         self.auditor.on_commit(origin, &act.about, txn, &before, &self.store, at, now);
         self.digest.u64(txn.writes.len() as u64);

@@ -326,6 +326,7 @@ impl World<'_> {
                 self.signal(node, effects);
             }
             Err(failure) => {
+                self.auditor.on_failure(&failure);
                 self.row("operator", name, format_args!(""), format_args!("failed: {failure}"));
                 // Operators repeat what did not come through for want of a store.
                 let is_outdated = matches!(command, Command::SetIntake(wanted) if Some(wanted.open) != self.intake_wanted);
