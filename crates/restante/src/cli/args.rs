@@ -348,7 +348,7 @@ impl HoldSetArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct NoticeArgs {
-    /// The destination: https://host, or the host alone
+    /// The destination: https://host, or the host alone for https
     #[arg(value_name = "DESTINATION")]
     pub(super) destination: String,
     #[command(flatten)]

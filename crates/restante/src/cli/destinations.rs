@@ -24,14 +24,14 @@ fn page_text(page: &DestinationsView) -> String {
         let holds = holds.collect::<Vec<_>>().join("; ");
         [
             known.destination.clone(),
-            if holds.is_empty() { none() } else { holds },
-            known.paced_until.clone().unwrap_or_else(none),
             known.circuit.state.clone(),
             known.circuit.failure_count.to_string(),
             known.circuit.probe_at.clone().unwrap_or_else(none),
+            known.paced_until.clone().unwrap_or_else(none),
+            if holds.is_empty() { none() } else { holds },
         ]
     };
-    let head = ["destination", "held", "paced until", "circuit", "failures", "probe at"];
+    let head = ["destination", "circuit", "failures", "probe at", "paced until", "held"];
     let mut text = table(head, page.destinations.iter().map(row).collect());
     for unreadable in &page.unreadable {
         text += &format!("{}  cannot be read: {}\n", unreadable.destination, unreadable.why);

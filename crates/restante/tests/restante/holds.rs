@@ -65,10 +65,10 @@ fn an_answer_says_what_is_so_and_not_what_was_asked_for() {
     assert_eq!(lines.len(), 3, "{page}");
     assert_eq!(
         lines[0].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>(),
-        ["destination", "held", "paced until", "circuit", "failures", "probe at"]
+        ["destination", "circuit", "failures", "probe at", "paced until", "held"]
     );
-    assert!(lines[1].starts_with("https://a.example ") && lines[1].contains(&format!("until {two} ")), "{page}");
-    assert!(lines[2].starts_with("https://b.example:8443  until it is released, at most until "), "{page}");
+    assert!(lines[1].starts_with("https://a.example ") && lines[1].ends_with(&format!("  until {two}")), "{page}");
+    assert!(lines[2].contains("  until it is released, at most until "), "{page}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn pauses_and_circuits_are_shown_beside_holds() {
     assert_eq!((hours(&both["held"]["until"]), hours(&both["paced_until"])), (5, 2), "a pause is not hidden by a hold: {both}");
     let table = bed.run(&["destinations"]).stdout;
     let probe_at = open["circuit"]["probe_at"].as_str().expect("an instant");
-    assert!(table.lines().any(|line| line.contains(" open ") && line.ends_with(probe_at)), "{table}");
+    assert!(table.lines().any(|line| line.contains(" open ") && line.contains(probe_at)), "{table}");
     assert!(table.contains(paced["paced_until"].as_str().expect("an instant")), "{table}");
 }
 
