@@ -275,7 +275,46 @@ fn about(id: &str, failure: Failure) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use restante_core::Config;
+    use restante_core::machine::{Post, PostResult};
+    use restante_kv::{AtomicKv, BoxFuture, Committed, Key, KeyRange, Limits, MemoryKv, Page, Snapshot};
+
     use super::*;
+
+    /// Commits, and gives no page.
+    struct WithoutPages(MemoryKv);
+
+    impl AtomicKv for WithoutPages {
+        fn limits(&self) -> Limits {
+            self.0.limits()
+        }
+        fn get_many(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.0.get_many(keys)
+        }
+        fn scan(&self, _range: KeyRange, _limit: usize) -> BoxFuture<'_, Result<Page, StoreError>> {
+            Box::pin(async { Err(StoreError::Unavailable("no page".into())) })
+        }
+        fn cas_many(&self, txn: Txn) -> BoxFuture<'_, Result<Committed, StoreError>> {
+            self.0.cas_many(txn)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_notice_that_was_committed_is_not_told_as_one_that_was_not() {
+        let store = MemoryKv::new(Limits::FLOOR, Arc::new(|| StoreTime::from_ms(1_000)));
+        let nobody = tower::service_fn(|_: Post| async { Ok::<_, Infallible>(PostResult::Unknown) });
+        let builder = Backlog::builder(Arc::new(WithoutPages(store)), Config::new(1_000_000), nobody);
+        let backlog = builder.allow_volatile_store().build().expect("a backlog");
+        let set = set_hold(&backlog, "a.example", None, HoldEnd::After(60_000)).await.expect_err("it cannot be read back");
+        let release = release_hold(&backlog, "a.example", None).await.expect_err("it cannot be read back");
+        for fault in [set, release] {
+            assert_eq!(fault.code, Code::OutcomeUnknown);
+            assert!(fault.message.starts_with("the notice about https://a.example was committed"), "{fault}");
+        }
+    }
 
     #[test]
     fn a_destination_is_a_url_there_or_the_host_alone() {
