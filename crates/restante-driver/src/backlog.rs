@@ -7,9 +7,10 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use restante_core::atoms::{EntryId, SendId};
 use restante_core::machine::{
-    DestinationPage, DestinationRow, DoctorReport, Failure, InspectPage, InspectRow, IntentPage, PostResult, QuarantinePage,
-    RunReport, SendRequest, destination_keys, destination_page, destination_range, destinations_read, inspect_page,
-    inspect_range, intent_page, intent_range, quarantine_page, quarantine_range,
+    DeadLetterPage, DestinationPage, DestinationRow, DoctorReport, Failure, InspectPage, InspectRow, IntentPage, PostResult,
+    QuarantinePage, RunReport, SendRequest, dead_letter_page, dead_letter_range, destination_keys, destination_page,
+    destination_range, destinations_read, inspect_page, inspect_range, intent_page, intent_range, quarantine_page,
+    quarantine_range,
 };
 use restante_core::plan::{Depth, DepthReport, DropQuarantined, HoldNotice, Rejection, Revive, SetHold, SetIntake};
 use restante_core::{Command, Config, Env, Outcome, machine};
@@ -32,7 +33,8 @@ use crate::worker::Running;
 ///   [`work_off`](Self::work_off) do the same for an old queue.
 /// - **Looks**: [`depth`](Self::depth), [`drained`](Self::drained), [`inspect`](Self::inspect), [`destinations_of`](Self::destinations_of),
 ///   [`intents`](Self::intents),
-///   [`destinations`](Self::destinations), [`quarantined`](Self::quarantined), [`doctor`](Self::doctor).
+///   [`destinations`](Self::destinations), [`quarantined`](Self::quarantined), [`dead_letters`](Self::dead_letters),
+///   [`doctor`](Self::doctor).
 /// - **Operates**: [`set_intake`](Self::set_intake), [`set_hold`](Self::set_hold), [`release_hold`](Self::release_hold),
 ///   [`revive`](Self::revive), [`drop_quarantined`](Self::drop_quarantined).
 #[derive(Clone)]
@@ -282,6 +284,16 @@ impl Backlog {
     pub async fn quarantined(&self, next: Option<Key>, limit: usize) -> Result<QuarantinePage, StoreError> {
         let page = self.shared.store.scan(quarantine_range(&self.shared.env, next), limit).await?;
         Ok(quarantine_page(&self.shared.env, &page))
+    }
+
+    /// One page of at most `limit` traces of what was given up and is not forgotten yet, from `next` of an earlier page or from the
+    /// beginning: intents first, then deliveries.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn dead_letters(&self, next: Option<Key>, limit: usize) -> Result<DeadLetterPage, StoreError> {
+        let page = self.shared.store.scan(dead_letter_range(&self.shared.env, next), limit).await?;
+        Ok(dead_letter_page(&self.shared.env, &page))
     }
 
     /// One page of at most `limit` destinations of which something is known: paced, held, or with a circuit that counts or is not

@@ -1,16 +1,22 @@
 //! What an operator asks of a backlog, for the command line and the HTTP API alike.
 
 use std::future::Future;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use restante_core::Rejection;
 use restante_core::keys::Kind;
-use restante_core::machine::{Failure, InspectPage, InspectRow, QuarantinePage, QuarantineRow, RunReport};
-use restante_core::record::{Intake, Record as _};
+use restante_core::machine::{
+    DeadLetterPage, DestinationPage, DestinationRow, Failure, InspectPage, InspectRow, QuarantinePage, QuarantineRow, RunReport,
+    dead_letter_range, row_of_destination,
+};
+use restante_core::plan::NAME_BYTES_MAX;
+use restante_core::record::{Destination, Intake, Record as _};
 use restante_driver::{Backlog, RunOutcome};
-use restante_kv::{Check, Expect, Guard, Mutation, StoreError, Txn, Write};
+use restante_kv::{Check, Expect, Guard, Mutation, StoreError, StoreTime, Txn, Write};
+use url::{Origin, Url};
 
 use crate::fault::{Code, Fault};
-use crate::views::{Destinations, read_cursor, read_entry_id};
+use crate::views::{Destinations, instant, read_cursor, read_entry_id};
 
 /// Entries of a page unless another number is asked for.
 pub(crate) const PAGE_DEFAULT: usize = 100;
@@ -41,7 +47,7 @@ pub(crate) async fn inspect(
 }
 
 async fn entries(backlog: &Backlog, cursor: Option<&str>, limit: usize, destination: Option<&str>) -> Result<InspectPage, Fault> {
-    let mut next = cursor.map(|cursor| read_cursor(backlog.env(), Kind::Entry, cursor)).transpose()?;
+    let mut next = cursor.map(|cursor| read_cursor(&backlog.env().keys.all(Kind::Entry), cursor)).transpose()?;
     let Some(destination) = destination else { return Ok(backlog.inspect(next, limit).await?) };
     let mut found = InspectPage { rows: Vec::new(), unreadable: Vec::new(), next: None };
     for _ in 0..LOOKED_THROUGH_MAX / PAGE_MAX {
@@ -63,7 +69,7 @@ async fn entries(backlog: &Backlog, cursor: Option<&str>, limit: usize, destinat
 
 /// Whether the inbox lies at a destination, given as `https://host` or as the host alone.
 fn goes_to(row: &InspectRow, destination: &str) -> bool {
-    let of_inbox = url::Url::parse(&row.inbox).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+    let of_inbox = Url::parse(&row.inbox).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
     of_inbox == destination || of_inbox.split_once("://").is_some_and(|(_, host)| host == destination)
 }
 
@@ -121,7 +127,7 @@ fn unconfirmed(why: &str) -> Fault {
 
 /// One page of what was put aside.
 pub(crate) async fn quarantined(backlog: &Backlog, cursor: Option<&str>, limit: usize) -> Result<QuarantinePage, Fault> {
-    let next = cursor.map(|cursor| read_cursor(backlog.env(), Kind::Quarantined, cursor)).transpose()?;
+    let next = cursor.map(|cursor| read_cursor(&backlog.env().keys.all(Kind::Quarantined), cursor)).transpose()?;
     Ok(backlog.quarantined(next, limit).await?)
 }
 
@@ -145,10 +151,207 @@ pub(crate) async fn revive(backlog: &Backlog, id: &str) -> Result<(), Fault> {
     backlog.revive(asked).await.map_err(|failure| about(id, failure))
 }
 
+/// One page of what was given up.
+pub(crate) async fn dead_letters(backlog: &Backlog, cursor: Option<&str>, limit: usize) -> Result<DeadLetterPage, Fault> {
+    let all = dead_letter_range(backlog.env(), None);
+    let next = cursor.map(|cursor| read_cursor(&all, cursor)).transpose()?;
+    Ok(backlog.dead_letters(next, limit).await?)
+}
+
+/// One page of destinations of which something is known.
+pub(crate) async fn destinations(backlog: &Backlog, cursor: Option<&str>, limit: usize) -> Result<DestinationPage, Fault> {
+    let all = backlog.env().keys.all(Kind::Destination);
+    let next = cursor.map(|cursor| read_cursor(&all, cursor)).transpose()?;
+    Ok(backlog.destinations(next, limit).await?)
+}
+
+/// When a hold ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HoldEnd {
+    /// Nobody knows.
+    Unknown,
+    /// Then.
+    At(StoreTime),
+    /// So many milliseconds after it begins.
+    After(u64),
+}
+
+/// Takes note that a destination wants no deliveries, and says what is known of it then.
+pub(crate) async fn set_hold(
+    backlog: &Backlog,
+    destination: &str,
+    from: Option<StoreTime>,
+    end: HoldEnd,
+) -> Result<DestinationRow, Fault> {
+    let destination = read_destination(destination)?;
+    let from = match from {
+        Some(from) => from,
+        // Every try, and the length, counts from the same instant.
+        None => store_now(backlog).await?,
+    };
+    let until = match end {
+        HoldEnd::Unknown => None,
+        HoldEnd::At(until) => Some(until),
+        HoldEnd::After(ms) => Some(from.plus_ms(ms)),
+    };
+    if let Some(until) = until.filter(|until| *until <= from) {
+        let message = format!("the hold of {destination} would end at {}, and begins at {}", instant(until), instant(from));
+        return Err(Fault::new(Code::InvalidRequest, message, "give an end after its beginning"));
+    }
+    backlog.set_hold(&destination, Some(from), until).await.map_err(|failure| about_hold(&destination, failure))?;
+    known_of(backlog, &destination).await
+}
+
+/// Takes note that a destination wants deliveries again, and says what is known of it then.
+pub(crate) async fn release_hold(backlog: &Backlog, destination: &str, from: Option<StoreTime>) -> Result<DestinationRow, Fault> {
+    let destination = read_destination(destination)?;
+    backlog.release_hold(&destination, from).await.map_err(|failure| about_hold(&destination, failure))?;
+    known_of(backlog, &destination).await
+}
+
+/// A destination, given as a URL there, or as the host alone, for https.
+fn read_destination(text: &str) -> Result<String, Fault> {
+    let what_to_do = "give https://host, or the host alone";
+    // What stands before an @ may be credentials, which are not repeated.
+    let shown = text.rsplit('@').next().unwrap_or_default();
+    let wrong = |why: &str| Fault::new(Code::InvalidRequest, format!("{shown:?} is no destination: {why}"), what_to_do);
+    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(wrong("it holds white space or control characters"));
+    }
+    let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+    let url = Url::parse(&url).map_err(|error| wrong(&error.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("it holds credentials"));
+    }
+    let origin @ Origin::Tuple(..) = url.origin() else { return Err(wrong("it is neither http nor https")) };
+    let destination = origin.ascii_serialization();
+    match url.scheme() {
+        "http" | "https" if destination.len() <= NAME_BYTES_MAX => Ok(destination),
+        "http" | "https" => Err(wrong(&format!("it is longer than {NAME_BYTES_MAX} bytes"))),
+        _ => Err(wrong("it is neither http nor https")),
+    }
+}
+
+/// The store's clock; this machine's, where the store has none.
+async fn store_now(backlog: &Backlog) -> Result<StoreTime, Fault> {
+    let snapshot = backlog.store().get_many(vec![backlog.env().keys.intake()]).await?;
+    let this_machine = || {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        StoreTime::from_ms(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
+    };
+    Ok(snapshot.at.unwrap_or_else(this_machine))
+}
+
+/// What is known of a destination whose notice was committed. A notice may change less than it says: beside others, or too late.
+async fn known_of(backlog: &Backlog, destination: &str) -> Result<DestinationRow, Fault> {
+    let page = backlog.destinations(Some(backlog.env().keys.destination(destination)), 1).await.map_err(|error| {
+        let message = format!("the notice about {destination} was committed, and what is known now cannot be read ({error})");
+        Fault::new(Code::OutcomeUnknown, message, "repeat the same request: it is done once; or list destinations")
+    })?;
+    let known = page.rows.into_iter().find(|row| &*row.destination == destination);
+    // Nothing is kept of a destination of which nothing is known: then no instant matters.
+    let nothing = || row_of_destination(backlog.env(), destination.into(), &Destination::default(), StoreTime::default());
+    Ok(known.unwrap_or_else(nothing))
+}
+
+/// The end is checked before: what is left to refuse is one hold too many.
+fn about_hold(destination: &str, failure: Failure) -> Fault {
+    match failure {
+        Failure::Rejected(Rejection::Invalid(why)) => {
+            let message = format!("the notice about {destination} is refused: {why}");
+            Fault::new(Code::InvalidRequest, message, "release its holds, and set the one that matters")
+        }
+        other => other.into(),
+    }
+}
+
 /// "Gone" says which.
 fn about(id: &str, failure: Failure) -> Fault {
     match failure {
         Failure::Rejected(Rejection::Gone) => Fault::unknown_id(id),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use restante_core::Config;
+    use restante_core::machine::{Post, PostResult};
+    use restante_kv::{AtomicKv, BoxFuture, Committed, Key, KeyRange, Limits, MemoryKv, Page, Snapshot};
+
+    use super::*;
+
+    /// Commits, and gives no page.
+    struct WithoutPages(MemoryKv);
+
+    impl AtomicKv for WithoutPages {
+        fn limits(&self) -> Limits {
+            self.0.limits()
+        }
+        fn get_many(&self, keys: Vec<Key>) -> BoxFuture<'_, Result<Snapshot, StoreError>> {
+            self.0.get_many(keys)
+        }
+        fn scan(&self, _range: KeyRange, _limit: usize) -> BoxFuture<'_, Result<Page, StoreError>> {
+            Box::pin(async { Err(StoreError::Unavailable("no page".into())) })
+        }
+        fn cas_many(&self, txn: Txn) -> BoxFuture<'_, Result<Committed, StoreError>> {
+            self.0.cas_many(txn)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_notice_that_was_committed_is_not_told_as_one_that_was_not() {
+        let store = MemoryKv::new(Limits::FLOOR, Arc::new(|| StoreTime::from_ms(1_000)));
+        let nobody = tower::service_fn(|_: Post| async { Ok::<_, Infallible>(PostResult::Unknown) });
+        let builder = Backlog::builder(Arc::new(WithoutPages(store)), Config::new(1_000_000), nobody);
+        let backlog = builder.allow_volatile_store().build().expect("a backlog");
+        let set = set_hold(&backlog, "a.example", None, HoldEnd::After(60_000)).await.expect_err("it cannot be read back");
+        let release = release_hold(&backlog, "a.example", None).await.expect_err("it cannot be read back");
+        for fault in [set, release] {
+            assert_eq!(fault.code, Code::OutcomeUnknown);
+            assert!(fault.message.starts_with("the notice about https://a.example was committed"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_destination_is_a_url_there_or_the_host_alone() {
+        for (text, destination) in [
+            ("a.example", "https://a.example"),
+            ("https://A.example", "https://a.example"),
+            ("https://a.example/users/ada/inbox", "https://a.example"),
+            ("a.example:8443", "https://a.example:8443"),
+            ("http://a.example:80", "http://a.example"),
+            ("b\u{fc}cher.example", "https://xn--bcher-kva.example"),
+            ("[::1]", "https://[::1]"),
+        ] {
+            assert_eq!(read_destination(text).as_deref(), Ok(destination), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_destination_is_refused_and_credentials_are_not_repeated() {
+        let long = format!("{}.example", "a".repeat(600));
+        for text in ["", "https://", "a b", "a.example\n", "ftp://a.example", "file:///x", "a.example:port", "::1", &long] {
+            let fault = read_destination(text).expect_err(text);
+            assert_eq!((fault.code, fault.what_to_do.as_str()), (Code::InvalidRequest, "give https://host, or the host alone"));
+        }
+        for text in
+            ["https://ada:secret@a.example", "ada:secret@a.example", "https://ada:secret@", "https://ada:sec ret@a.example"]
+        {
+            let fault = read_destination(text).expect_err(text).to_string();
+            assert!(!fault.contains("secret") && !fault.contains("sec ret"), "{fault}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_destination_or_none(text in r"(https?://)?[a-z0-9.:@/\[\]%-]{0,40}|\PC{0,40}") {
+            if let Ok(destination) = read_destination(&text) {
+                assert_eq!(read_destination(&destination), Ok(destination.clone()));
+            }
+        }
     }
 }

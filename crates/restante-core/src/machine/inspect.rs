@@ -1,4 +1,5 @@
-//! Looking at entries and at what was put aside. No row type has a field that could hold a payload or a signing reference.
+//! Looking at entries, at what was put aside and at what was given up. No row type has a field that could hold a payload or a signing
+//! reference.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use crate::atoms::{EntryId, Fence, SendId};
 use crate::keys::Kind;
 use crate::plan::Env;
 use crate::record::{
-    Block, Circuit, CircuitState, Destination, Entry, HoldInterval, Intent, LaneRef, Lease, QuarantineReason, Quarantined,
-    Record, Unreadable, WaitReason,
+    Block, Circuit, CircuitState, DeadIntent, DeadLetter, Destination, DropReason, Entry, HoldInterval, Intent, LaneRef, Lease,
+    QuarantineReason, Quarantined, Record, Unreadable, WaitReason,
 };
 
 /// What may be shown of an entry.
@@ -215,6 +216,105 @@ pub fn quarantine_page(env: &Env, page: &Page) -> QuarantinePage {
     QuarantinePage { rows: page.entries.iter().filter_map(row).collect(), next: page.next.clone() }
 }
 
+/// What is left of a delivery that was given up.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct DeadLetterRow {
+    /// The delivery.
+    pub id: EntryId,
+    /// Where it should have gone.
+    pub inbox: Arc<str>,
+    /// Why it was given up.
+    pub reason: DropReason,
+    /// Attempts that were settled: those that failed, and the one that was refused for good.
+    pub attempts: u32,
+    /// When the backlog had taken ownership.
+    pub origin: StoreTime,
+    /// When this trace is forgotten.
+    pub expires_at: StoreTime,
+}
+
+/// What is left of an intent that was given up with recipients left.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, VisitAtoms)]
+pub struct DeadIntentRow {
+    /// The send.
+    pub send: SendId,
+    /// Why it was given up.
+    pub reason: DropReason,
+    /// Recipients that were deliveries already: each of them has an end of its own.
+    pub expanded: u32,
+    /// Recipients in all.
+    pub total: u32,
+    /// When the backlog had taken ownership.
+    pub origin: StoreTime,
+    /// When this trace is forgotten.
+    pub expires_at: StoreTime,
+}
+
+/// One page of what was given up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeadLetterPage {
+    /// Intents, in the order of their sends. They come before all dead letters.
+    pub intents: Vec<DeadIntentRow>,
+    /// Deliveries, in the order of their ids.
+    pub rows: Vec<DeadLetterRow>,
+    /// Traces of another version, or damaged; an intent's under [`EntryId::of_intent`].
+    pub unreadable: Vec<(EntryId, Unreadable)>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<Key>,
+}
+
+/// The range to scan, from `next` of an earlier page or from the beginning.
+pub fn dead_letter_range(env: &Env, next: Option<Key>) -> KeyRange {
+    let all = env.keys.all_of_both(Kind::DeadIntent, Kind::DeadLetter);
+    match next {
+        Some(start) if all.contains(&start) => KeyRange { start, ..all },
+        _ => all,
+    }
+}
+
+/// What a scanned page shows.
+pub fn dead_letter_page(env: &Env, page: &Page) -> DeadLetterPage {
+    let mut shown = DeadLetterPage { intents: Vec::new(), rows: Vec::new(), unreadable: Vec::new(), next: page.next.clone() };
+    for (key, record) in &page.entries {
+        if let Ok(id) = env.keys.read_entry(Kind::DeadLetter, key) {
+            match DeadLetter::decode(&record.value) {
+                Ok(letter) => shown.rows.push(dead_letter_row(id, letter)),
+                Err(why) => shown.unreadable.push((id, why)),
+            }
+        } else if let Ok(send) = env.keys.read_send(Kind::DeadIntent, key) {
+            match DeadIntent::decode(&record.value) {
+                Ok(trace) => shown.intents.push(dead_intent_row(send, &trace)),
+                Err(why) => shown.unreadable.push((EntryId::of_intent(send), why)),
+            }
+        }
+    }
+    shown
+}
+
+fn dead_letter_row(id: EntryId, letter: DeadLetter) -> DeadLetterRow {
+    // What is refused for good is given up before it is counted as failed; it was an attempt all the same.
+    let refused = u32::from(matches!(letter.reason, DropReason::Permanent(_)));
+    DeadLetterRow {
+        id,
+        inbox: letter.inbox,
+        reason: letter.reason,
+        attempts: letter.failure_count.saturating_add(refused),
+        origin: letter.origin,
+        expires_at: letter.expires_at,
+    }
+}
+
+fn dead_intent_row(send: SendId, trace: &DeadIntent) -> DeadIntentRow {
+    DeadIntentRow {
+        send,
+        reason: trace.reason,
+        expanded: trace.cursor,
+        total: trace.total,
+        origin: trace.origin,
+        expires_at: trace.expires_at,
+    }
+}
+
 /// What may be shown of a destination of which something is known.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct DestinationRow {
@@ -224,6 +324,10 @@ pub struct DestinationRow {
     pub blocked: Option<(Block, StoreTime)>,
     /// When the hold that lasts now ends, and whether that is a guess.
     pub held: Option<HoldInterval>,
+    /// Holds that have not begun yet, in order.
+    pub holds_to_come: Vec<HoldInterval>,
+    /// When the pause that it asked for ends, if it lasts: `blocked` names only the first of all reasons.
+    pub paced_until: Option<StoreTime>,
     /// How its circuit stands.
     pub circuit: CircuitState,
     /// Since when its circuit has not been closed; while it counts, since when.
@@ -290,6 +394,8 @@ pub fn row_of_destination(env: &Env, destination: Arc<str>, known: &Destination,
         // A held destination is looked at again before its hold ends; what is shown is the hold's end.
         blocked: known.block_at(at, &env.config).map(|(block, until)| (block, known.held_until(at).unwrap_or(until))),
         held: known.holds.iter().find(|hold| hold.from <= at && at < hold.until).copied(),
+        holds_to_come: known.holds.iter().filter(|hold| at < hold.from).copied().collect(),
+        paced_until: Some(known.paced_until).filter(|until| at < *until),
         circuit: known.circuit_at(at),
         circuit_since: breaker.map(|breaker| breaker.since),
         failure_count: breaker.map_or(0, |breaker| match &breaker.circuit {

@@ -28,9 +28,10 @@ pub use delivery::DeliveryEnd;
 pub use doctor::{Diagnosis, Doctor, DoctorReport, DoctorStep, Finding};
 pub use expansion::ExpansionEnd;
 pub use inspect::{
-    DestinationPage, DestinationRow, InspectPage, InspectRow, IntentPage, IntentRow, QuarantinePage, QuarantineRow,
-    destination_keys, destination_page, destination_range, destinations_read, inspect_page, inspect_range, intent_page,
-    intent_range, quarantine_page, quarantine_range, row_of_destination,
+    DeadIntentRow, DeadLetterPage, DeadLetterRow, DestinationPage, DestinationRow, InspectPage, InspectRow, IntentPage,
+    IntentRow, QuarantinePage, QuarantineRow, dead_letter_page, dead_letter_range, destination_keys, destination_page,
+    destination_range, destinations_read, inspect_page, inspect_range, intent_page, intent_range, quarantine_page,
+    quarantine_range, row_of_destination,
 };
 pub use legacy::{
     HandOver, HandOverError, HandOverStep, LegacyEnd, LegacyIo, LegacyMode, LegacyReply, LegacyRunReport, LegacySettings,

@@ -252,6 +252,32 @@ fn what_is_known_of_destinations_can_be_looked_at_and_goes_when_it_matters_no_mo
 }
 
 #[test]
+fn a_hold_to_come_and_a_pause_behind_a_hold_are_shown() {
+    let mut bed = Bed::new(config());
+    let at = |bed: &Bed, ms| bed.now().plus_ms(ms);
+    let paced_until = at(&bed, 90_000);
+    bed.tamper(bed.env.keys.destination(HOST), Some(Destination { paced_until, ..Destination::default() }.encode()));
+    hold_for(&mut bed, 50_000);
+    let later = (at(&bed, 70_000), at(&bed, 80_000));
+    tell(&mut bed, HoldNotice::Hold { from: Some(later.0), until: Some(later.1) }).expect("accepted");
+    let shown = |bed: &Bed| {
+        let page = bed.model.scan(&destination_range(&bed.env, None), 10).expect("readable");
+        destination_page(&bed.env, &page, bed.now()).rows.remove(0)
+    };
+    let to_come = HoldInterval { from: later.0, until: later.1, is_open: false };
+    let row = shown(&bed);
+    assert_eq!((row.held.map(|hold| hold.until), row.holds_to_come), (Some(at(&bed, 50_000)), vec![to_come]));
+    assert!(matches!(row.blocked, Some((Block::Held, _))));
+    assert_eq!(row.paced_until, Some(paced_until));
+    bed.now_ms += 75_000;
+    let row = shown(&bed);
+    assert_eq!((row.held, row.holds_to_come, row.paced_until), (Some(to_come), Vec::new(), Some(paced_until)));
+    bed.now_ms += 20_000;
+    let row = shown(&bed);
+    assert_eq!((row.held, row.blocked, row.paced_until), (None, None, None));
+}
+
+#[test]
 fn intervals_that_overlap_are_found_by_the_doctor_and_mended() {
     let mut bed = Bed::default();
     let hold = |from, until| HoldInterval { from: start().plus_ms(from), until: start().plus_ms(until), is_open: false };

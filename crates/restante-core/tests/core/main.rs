@@ -6,6 +6,7 @@ mod books;
 mod boundaries;
 mod circuits;
 mod claim;
+mod dead_letters;
 mod doctor;
 mod fanout;
 mod golden;

@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 use restante_core::Config;
 use restante_core::keys::Kind;
 use restante_core::machine::PostResult;
+use restante_core::record::DropReason;
 use restante_driver::{DrainReport, Message};
 use restante_kv::{AtomicKv as _, Check, Expect, Guard, Mutation, Txn, Write};
 
@@ -22,6 +23,24 @@ async fn one_run_delivers_what_is_due_and_proves_that_nothing_is_left() {
     let report = backlog.run_once(15).await;
     assert_eq!((report.processed, report.more), (5, false));
     assert_eq!(log.posts().len(), 20);
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_listed_page_by_page() {
+    let (store, log) = (memory(), Log::default());
+    let gone = PostResult::Status { code: 410, retry_after_ms: None };
+    let backlog = backlog(&store, config(), answering(&log, move |_| gone));
+    for _ in 0..3 {
+        backlog.send(Message::new(INBOX, &b"x"[..])).await.unwrap();
+    }
+    assert!(backlog.dead_letters(None, 10).await.unwrap().rows.is_empty());
+    backlog.run_once(10).await;
+    let first = backlog.dead_letters(None, 2).await.unwrap();
+    let rest = backlog.dead_letters(first.next, 2).await.unwrap();
+    assert_eq!((first.rows.len(), rest.rows.len(), &rest.next), (2, 1, &None));
+    for row in first.rows.iter().chain(&rest.rows) {
+        assert_eq!((&*row.inbox, row.reason, row.attempts), (INBOX, DropReason::Permanent(410), 1));
+    }
 }
 
 #[tokio::test]

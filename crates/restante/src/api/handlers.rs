@@ -11,11 +11,14 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use tokio::task::JoinError;
 
 use super::answer::json;
-use super::requests::{RunOnceBody, SendBody, SetIntakeBody};
+use super::requests::{ReleaseHoldBody, RunOnceBody, SendBody, SetHoldBody, SetIntakeBody, optional_instant};
 use super::{ANSWER_TIME_MAX, Api, Operation, body};
 use crate::fault::{Code, Fault};
-use crate::operate::{self, PAGE_DEFAULT, PAGE_MAX, RUN_MAX};
-use crate::views::{AcceptedView, DepthView, DoneView, EntriesView, EntryView, HealthView, IntakeView, QuarantinesView, RunView};
+use crate::operate::{self, HoldEnd, PAGE_DEFAULT, PAGE_MAX, RUN_MAX};
+use crate::views::{
+    AcceptedView, DeadLettersView, DepthView, DestinationView, DestinationsView, DoneView, EntriesView, EntryView, HealthView,
+    IntakeView, QuarantinesView, RunView,
+};
 
 type Shared = State<Arc<Api>>;
 type Answer = Result<Response, Fault>;
@@ -43,6 +46,10 @@ pub(super) fn of(operation: Operation) -> MethodRouter<Arc<Api>> {
         Operation::Quarantine => get(quarantine),
         Operation::Revive => post(revive),
         Operation::DropQuarantined => delete(drop_quarantined),
+        Operation::DeadLetters => get(dead_letters),
+        Operation::Destinations => get(destinations),
+        Operation::SetHold => put(set_hold),
+        Operation::ReleaseHold => post(release_hold),
     }
 }
 
@@ -171,4 +178,37 @@ async fn set_intake(State(api): Shared, request: Request) -> Answer {
     let SetIntakeBody { intake } = body::json(request, api.body_bytes_max).await?;
     to_its_end(async move { Ok(api.site.backlog.set_intake(intake.into()).await?) }, late_commit).await?;
     Ok(json(Operation::SetIntake.done(), &IntakeView { intake }))
+}
+
+async fn dead_letters(State(api): Shared, request: Request) -> Answer {
+    let [cursor, asked] = body::query(&request, ["cursor", "limit"])?;
+    let limit = limit(asked.as_deref())?;
+    let page = async move { operate::dead_letters(&api.site.backlog, cursor.as_deref(), limit).await };
+    let page = to_its_end(page, late_look).await?;
+    Ok(json(Operation::DeadLetters.done(), &DeadLettersView::new(&page)))
+}
+
+async fn destinations(State(api): Shared, request: Request) -> Answer {
+    let [cursor, asked] = body::query(&request, ["cursor", "limit"])?;
+    let limit = limit(asked.as_deref())?;
+    let page = async move { operate::destinations(&api.site.backlog, cursor.as_deref(), limit).await };
+    let page = to_its_end(page, late_look).await?;
+    Ok(json(Operation::Destinations.done(), &DestinationsView::new(&page)))
+}
+
+async fn set_hold(State(api): Shared, request: Request) -> Answer {
+    let SetHoldBody { destination, from, until } = body::json(request, api.body_bytes_max).await?;
+    let from = optional_instant("from", from.as_deref())?;
+    let end = optional_instant("until", until.as_deref())?.map_or(HoldEnd::Unknown, HoldEnd::At);
+    let known = async move { operate::set_hold(&api.site.backlog, &destination, from, end).await };
+    let known = to_its_end(known, late_commit).await?;
+    Ok(json(Operation::SetHold.done(), &DestinationView::new(&known)))
+}
+
+async fn release_hold(State(api): Shared, request: Request) -> Answer {
+    let ReleaseHoldBody { destination, from } = body::json(request, api.body_bytes_max).await?;
+    let from = optional_instant("from", from.as_deref())?;
+    let known = async move { operate::release_hold(&api.site.backlog, &destination, from).await };
+    let known = to_its_end(known, late_commit).await?;
+    Ok(json(Operation::ReleaseHold.done(), &DestinationView::new(&known)))
 }

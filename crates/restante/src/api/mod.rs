@@ -12,7 +12,7 @@ mod requests;
 mod server;
 
 pub use operation::Operation;
-pub use requests::{PayloadBody, RunOnceBody, Scheme, SendBody, SetIntakeBody, SigningBody};
+pub use requests::{PayloadBody, ReleaseHoldBody, RunOnceBody, Scheme, SendBody, SetHoldBody, SetIntakeBody, SigningBody};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -27,6 +27,14 @@ pub enum Operation {
     Revive,
     /// Drops what was put aside.
     DropQuarantined,
+    /// One page of what was given up.
+    DeadLetters,
+    /// One page of destinations of which something is known.
+    Destinations,
+    /// Takes note that a destination wants no deliveries for a while.
+    SetHold,
+    /// Takes note that it wants them again.
+    ReleaseHold,
 }
 
 /// What reading from the store can end in.
@@ -46,7 +54,7 @@ const BODY: &[Code] = &[Code::InvalidJson, Code::InvalidRequest, Code::RequestTi
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Health,
         Self::Send,
         Self::Depth,
@@ -58,14 +66,25 @@ impl Operation {
         Self::Quarantine,
         Self::Revive,
         Self::DropQuarantined,
+        Self::DeadLetters,
+        Self::Destinations,
+        Self::SetHold,
+        Self::ReleaseHold,
     ];
 
     /// Its method.
     pub const fn method(self) -> &'static str {
         match self {
-            Self::Health | Self::Depth | Self::Entries | Self::Entry | Self::Drained | Self::Quarantine => "GET",
-            Self::Send | Self::RunOnce | Self::Revive => "POST",
-            Self::SetIntake => "PUT",
+            Self::Health
+            | Self::Depth
+            | Self::Entries
+            | Self::Entry
+            | Self::Drained
+            | Self::Quarantine
+            | Self::DeadLetters
+            | Self::Destinations => "GET",
+            Self::Send | Self::RunOnce | Self::Revive | Self::ReleaseHold => "POST",
+            Self::SetIntake | Self::SetHold => "PUT",
             Self::DropQuarantined => "DELETE",
         }
     }
@@ -84,6 +103,10 @@ impl Operation {
             Self::Quarantine => "/v1/quarantine",
             Self::Revive => "/v1/quarantine/{id}/revive",
             Self::DropQuarantined => "/v1/quarantine/{id}",
+            Self::DeadLetters => "/v1/dead-letters",
+            Self::Destinations => "/v1/destinations",
+            Self::SetHold => "/v1/holds",
+            Self::ReleaseHold => "/v1/holds/release",
         }
     }
 
@@ -100,7 +123,11 @@ impl Operation {
             | Self::Drained
             | Self::Quarantine
             | Self::Revive
-            | Self::DropQuarantined => 200,
+            | Self::DropQuarantined
+            | Self::DeadLetters
+            | Self::Destinations
+            | Self::SetHold
+            | Self::ReleaseHold => 200,
         }
     }
 
@@ -108,10 +135,12 @@ impl Operation {
     pub fn faults(self) -> Vec<Code> {
         let parts: [&[Code]; 3] = match self {
             Self::Health => [&[Code::Internal, Code::StoreUnavailable], &[], &[]],
-            Self::Depth | Self::Entries | Self::Drained | Self::Quarantine => [LOOK, &[], &[]],
+            Self::Depth | Self::Entries | Self::Drained | Self::Quarantine | Self::DeadLetters | Self::Destinations => {
+                [LOOK, &[], &[]]
+            }
             Self::Entry => [LOOK, &[], &[Code::UnknownId]],
             Self::Send => [COMMIT, BODY, &[Code::InvalidInbox, Code::IdempotencyConflict, Code::Refused, Code::IntakeClosed]],
-            Self::SetIntake => [COMMIT, BODY, &[]],
+            Self::SetIntake | Self::SetHold | Self::ReleaseHold => [COMMIT, BODY, &[]],
             Self::Revive | Self::DropQuarantined => [COMMIT, &[], &[Code::UnknownId, Code::Refused]],
             Self::RunOnce => {
                 [&[Code::Unauthorized, Code::Internal, Code::StoreUnavailable, Code::OutcomeUnknown, Code::Busy], BODY, &[]]

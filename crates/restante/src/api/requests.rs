@@ -4,12 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use restante_core::atoms::{Bytes, Sealed};
 use restante_driver::Message;
+use restante_kv::StoreTime;
 use restante_signing::{KeyName, SigningReference};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::fault::{Code, Fault};
-use crate::views::Intake;
+use crate::views::{Intake, InvalidInstant, read_instant};
 
 /// A message to hand over.
 #[derive(Debug, Deserialize)]
@@ -77,6 +78,40 @@ fn limit_default() -> u64 {
 
 /// Open or close intake.
 pub type SetIntakeBody = crate::views::IntakeView;
+
+/// Keep what goes to a destination.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetHoldBody {
+    /// Which: a URL there, or the host alone.
+    pub destination: String,
+    /// From when on; from now, if it is absent.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Until when; until it is released, and at most for `hold_cap`, if it is absent.
+    #[serde(default)]
+    pub until: Option<String>,
+}
+
+/// Deliver to a destination again.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseHoldBody {
+    /// Which: a URL there, or the host alone.
+    pub destination: String,
+    /// From when on; from now, if it is absent.
+    #[serde(default)]
+    pub from: Option<String>,
+}
+
+/// The instant in a field that may be absent.
+pub(crate) fn optional_instant(field: &str, text: Option<&str>) -> Result<Option<StoreTime>, Fault> {
+    let wrong = |InvalidInstant { text }| {
+        let message = format!("{field} is {text:?}, which is no instant since 1970");
+        Fault::new(Code::InvalidRequest, message, "write it in RFC 3339, as in 2026-01-01T12:00:00Z")
+    };
+    text.map(read_instant).transpose().map_err(wrong)
+}
 
 impl SigningBody {
     /// The reference, sealed.

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use restante_kv::StoreTime;
 
 use crate::api::{Scheme, SigningBody};
-use crate::operate::{PAGE_DEFAULT, PAGE_MAX};
+use crate::operate::{HoldEnd, PAGE_DEFAULT, PAGE_MAX};
 use crate::settings::parse_duration_ms;
 use crate::site::Place;
 use crate::store::OpenOptions;
+use crate::views::read_instant;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, or yes; 1 the answer is no (not drained, the doctor found something, a deadline was missed);
@@ -73,6 +75,15 @@ pub(super) enum Command {
     /// Show, drop or revive what was put aside
     #[command(after_help = EXIT_CODES, subcommand_required = true, arg_required_else_help = true)]
     Quarantine(QuarantineArgs),
+    /// Say that a destination wants no deliveries for a while, or wants them again
+    #[command(after_help = EXIT_CODES, subcommand_required = true, arg_required_else_help = true)]
+    Hold(HoldArgs),
+    /// Show destinations of which something is known: holds, pauses, circuits
+    #[command(after_help = EXIT_CODES)]
+    Destinations(ListArgs),
+    /// Show what was given up and is not forgotten yet
+    #[command(after_help = EXIT_CODES)]
+    DeadLetters(ListArgs),
     /// Hold every record against what must be true of it
     #[command(after_help = EXIT_CODES)]
     Doctor(DoctorArgs),
@@ -276,7 +287,7 @@ pub(super) struct QuarantineArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum QuarantineAct {
     /// Show what was put aside
-    List(QuarantineListArgs),
+    List(ListArgs),
     /// Show one record
     Show(OfRecord),
     /// Drop one record now
@@ -286,7 +297,7 @@ pub(super) enum QuarantineAct {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct QuarantineListArgs {
+pub(super) struct ListArgs {
     #[command(flatten)]
     pub(super) common: Common,
     #[command(flatten)]
@@ -300,6 +311,51 @@ pub(super) struct OfRecord {
     pub(super) id: String,
     #[command(flatten)]
     pub(super) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HoldArgs {
+    #[command(subcommand)]
+    pub(super) act: HoldAct,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum HoldAct {
+    /// Keep what goes to a destination, and post nothing there meanwhile
+    Set(HoldSetArgs),
+    /// Deliver there again, whatever was said before
+    Release(NoticeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HoldSetArgs {
+    #[command(flatten)]
+    pub(super) notice: NoticeArgs,
+    /// Until when: RFC 3339, as in 2026-01-01T12:00:00Z [default: until it is released, and at most for hold_cap]
+    #[arg(long, value_name = "TIME", value_parser = read_instant, conflicts_with = "duration")]
+    until: Option<StoreTime>,
+    /// For how long from its beginning [default: as for --until]
+    #[arg(long = "for", id = "duration", value_name = "DURATION", value_parser = parse_duration_ms)]
+    duration: Option<u64>,
+}
+
+impl HoldSetArgs {
+    pub(super) fn end(&self) -> HoldEnd {
+        let after = self.duration.map(HoldEnd::After);
+        self.until.map(HoldEnd::At).or(after).unwrap_or(HoldEnd::Unknown)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NoticeArgs {
+    /// The destination: https://host, or the host alone for https
+    #[arg(value_name = "DESTINATION")]
+    pub(super) destination: String,
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// From when on: RFC 3339, as in 2026-01-01T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = read_instant)]
+    pub(super) from: Option<StoreTime>,
 }
 
 #[derive(Debug, Args)]
@@ -370,6 +426,11 @@ impl Command {
                 QuarantineAct::List(args) => args.common.json,
                 QuarantineAct::Show(args) | QuarantineAct::Drop(args) | QuarantineAct::Revive(args) => args.common.json,
             },
+            Self::Hold(args) => match &args.act {
+                HoldAct::Set(args) => args.notice.common.json,
+                HoldAct::Release(args) => args.common.json,
+            },
+            Self::Destinations(args) | Self::DeadLetters(args) => args.common.json,
             Self::Doctor(args) => args.common.json,
             Self::Keys(args) => match &args.act {
                 KeysAct::Add(args) => args.key.common.json,

@@ -2,7 +2,7 @@
 
 use super::args::InspectArgs;
 use super::output::Output;
-use super::table::{list, table};
+use super::table::{list, more, table};
 use crate::Exit;
 use crate::fault::Fault;
 use crate::operate;
@@ -44,9 +44,7 @@ fn page_text(page: &EntriesView) -> String {
     for unreadable in &page.unreadable {
         text += &format!("{}  cannot be read: {}\n", unreadable.id, unreadable.why);
     }
-    if let Some(cursor) = &page.next_cursor {
-        text += &format!("there may be more: --cursor {cursor}\n");
-    }
+    text += &more(page.next_cursor.as_deref());
     text
 }
 

@@ -1,8 +1,11 @@
 //! The command line: arguments in, one exit code out.
 
 mod args;
+mod dead_letters;
 mod depth;
+mod destinations;
 mod doctor;
+mod hold;
 mod inspect;
 mod intake;
 mod keys;
@@ -52,6 +55,9 @@ fn run(command: &Command, output: &mut Output) -> Result<Exit, Fault> {
         Command::Inspect(args) => block_on(inspect::inspect(args, output)),
         Command::Intake(args) => block_on(intake::intake(args, output)),
         Command::Quarantine(args) => block_on(quarantine::quarantine(args, output)),
+        Command::Hold(args) => block_on(hold::hold(args, output)),
+        Command::Destinations(args) => block_on(destinations::destinations(args, output)),
+        Command::DeadLetters(args) => block_on(dead_letters::dead_letters(args, output)),
         Command::Doctor(args) => block_on(doctor::doctor(args, output)),
         Command::Keys(args) => block_on(keys::keys(args, output)),
         Command::Openapi => {

@@ -1,9 +1,9 @@
 //! `quarantine`.
 
-use super::args::{OfRecord, QuarantineAct, QuarantineArgs, QuarantineListArgs};
+use super::args::{ListArgs, OfRecord, QuarantineAct, QuarantineArgs};
 use super::inspect::entry_text;
 use super::output::Output;
-use super::table::{list, table};
+use super::table::{list, more, table};
 use crate::Exit;
 use crate::fault::Fault;
 use crate::operate;
@@ -29,7 +29,7 @@ pub(super) async fn quarantine(args: &QuarantineArgs, output: &mut Output) -> Re
     }
 }
 
-async fn show_all(args: &QuarantineListArgs, output: &mut Output) -> Result<Exit, Fault> {
+async fn show_all(args: &ListArgs, output: &mut Output) -> Result<Exit, Fault> {
     let site = Site::open(&args.common.place(), Purpose::Operate).await?;
     let page = operate::quarantined(&site.backlog, args.page.cursor.as_deref(), args.page.limit as usize).await?;
     let page = QuarantinesView::new(&page, site.knows_retention());
@@ -39,9 +39,7 @@ async fn show_all(args: &QuarantineListArgs, output: &mut Output) -> Result<Exit
             [record.id.clone(), record.why.clone(), record.bytes.to_string(), record.expires_at.clone(), inbox]
         };
         let mut text = table(["id", "why", "bytes", "dropped at", "inbox"], page.records.iter().map(row).collect());
-        if let Some(cursor) = &page.next_cursor {
-            text += &format!("there may be more: --cursor {cursor}\n");
-        }
+        text += &more(page.next_cursor.as_deref());
         text
     });
     Ok(Exit::Ok)

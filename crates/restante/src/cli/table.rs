@@ -19,6 +19,11 @@ pub(super) fn list(rows: &[(&str, String)]) -> String {
     rows.iter().map(|(name, value)| format!("{name:width$}  {}\n", plain(value))).collect()
 }
 
+/// Where the next page begins, if there may be one.
+pub(super) fn more(next_cursor: Option<&str>) -> String {
+    next_cursor.map(|cursor| format!("there may be more: --cursor {cursor}\n")).unwrap_or_default()
+}
+
 fn plain(cell: &str) -> String {
     cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }

@@ -30,7 +30,7 @@ pub struct BlockView {
 }
 
 impl BlockView {
-    fn of(row: &DestinationRow) -> Option<Self> {
+    pub(super) fn of(row: &DestinationRow) -> Option<Self> {
         let (block, until) = row.blocked?;
         let by = match block {
             Block::Held => "held",
@@ -123,7 +123,7 @@ const fn wait_name(wait: WaitReason) -> &'static str {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnreadableView {
-    /// The entry's id.
+    /// Its id.
     pub id: String,
     /// Why.
     pub why: String,

@@ -1,5 +1,7 @@
 //! What is shown, as JSON: by the HTTP API and by `--json` alike. No type here has a field for a payload or a secret.
 
+mod dead_letters;
+mod destinations;
 mod doctor;
 mod entries;
 mod keys;
@@ -9,15 +11,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use restante_core::Env;
 use restante_core::atoms::{EntryId, SendId};
-use restante_core::keys::Kind;
 use restante_core::machine::RunReport;
 use restante_core::plan::DepthReport;
 use restante_driver::{Accepted, DrainReport};
-use restante_kv::{Key, StoreTime};
+use restante_kv::{Key, KeyRange, StoreTime};
 use serde::{Deserialize, Serialize};
 
+pub use dead_letters::{DeadIntentView, DeadLetterView, DeadLettersView};
+pub use destinations::{CircuitView, DestinationView, DestinationsView, HoldView, UnreadableDestinationView};
 pub use doctor::{DoctorView, FindingView};
 pub(crate) use entries::Destinations;
 pub use entries::{BlockView, EntriesView, EntryView, LeaseView, QuarantineView, QuarantinesView, UnreadableView};
@@ -216,16 +218,33 @@ pub(crate) fn instant(at: StoreTime) -> String {
     Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX).to_string()
 }
 
+/// An instant from RFC 3339.
+///
+/// # Errors
+/// Words for a text that is none, or one of a time that no store knows.
+pub(crate) fn read_instant(text: &str) -> Result<StoreTime, InvalidInstant> {
+    let at = text.parse::<Timestamp>().ok().and_then(|at| u64::try_from(at.as_millisecond()).ok());
+    at.map(StoreTime::from_ms).ok_or_else(|| InvalidInstant { text: text.to_owned() })
+}
+
+/// Why a text is no instant.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{text:?} is no instant since 1970: write it in RFC 3339, as in 2026-01-01T12:00:00Z")]
+pub(crate) struct InvalidInstant {
+    /// The text.
+    pub(crate) text: String,
+}
+
 fn write_cursor(key: &Key) -> String {
     URL_SAFE_NO_PAD.encode(key.as_bytes())
 }
 
-/// Where a page begins, from its cursor.
+/// Where a page of what lies in `all` begins, from its cursor.
 ///
 /// # Errors
 /// A [`Fault`] for a text that no page of this backlog gave.
-pub(crate) fn read_cursor(env: &Env, kind: Kind, cursor: &str) -> Result<Key, Fault> {
-    let key = URL_SAFE_NO_PAD.decode(cursor).ok().map(Key::from).filter(|key| env.keys.all(kind).contains(key));
+pub(crate) fn read_cursor(all: &KeyRange, cursor: &str) -> Result<Key, Fault> {
+    let key = URL_SAFE_NO_PAD.decode(cursor).ok().map(Key::from).filter(|key| all.contains(key));
     key.ok_or_else(|| {
         Fault::new(
             Code::InvalidRequest,
@@ -248,6 +267,8 @@ pub(crate) fn read_entry_id(text: &str) -> Option<EntryId> {
 
 #[cfg(test)]
 mod tests {
+    use restante_core::keys::Kind;
+
     use super::*;
 
     #[test]
@@ -266,8 +287,21 @@ mod tests {
         fn any_text_is_an_id_or_none_and_a_cursor_or_none(
             text in r"[0-9a-f]{30,34}\.?[0-9]{0,12}|[A-Za-z0-9_-]{0,60}|\PC{0,40}",
         ) {
-            let env = Env::new(restante_core::Config::new(1));
-            let _ = (read_entry_id(&text), read_cursor(&env, Kind::Entry, &text));
+            let env = restante_core::Env::new(restante_core::Config::new(1));
+            let _ = (read_entry_id(&text), read_cursor(&env.keys.all(Kind::Entry), &text), read_instant(&text));
+        }
+    }
+
+    #[test]
+    fn an_instant_is_read_as_it_is_shown_and_with_any_offset() {
+        for text in ["1970-01-01T00:00:00Z", "2026-01-01T12:00:03.25Z"] {
+            assert_eq!(read_instant(text).map(instant).as_deref(), Ok(text));
+        }
+        assert_eq!(read_instant("2026-01-01T14:00:00+02:00").map(instant).as_deref(), Ok("2026-01-01T12:00:00Z"));
+        for text in ["", "now", "2026-01-01", "2026-01-01T12:00:00", "2026-13-01T12:00:00Z", "1969-12-31T23:59:59Z", "1767268800"]
+        {
+            let error = read_instant(text).expect_err(text).to_string();
+            assert!(error.contains("write it in RFC 3339"), "{error}");
         }
     }
 

@@ -95,6 +95,26 @@ fn arguments_that_mean_nothing_are_refused_with_the_nearest_that_do() {
         (&["completions", "dos"], "possible values"),
         (&["depth", "--store", "sqlite:x", "--log", "loud"], "invalid value 'loud' for '--log <LEVEL>'"),
         (&["intake"], "Usage: restante intake"),
+        (&["hold"], "Usage: restante hold"),
+        (&["hold", "set", "--store", "sqlite:x"], "<DESTINATION>"),
+        (
+            &["hold", "set", "a.example", "--store", "sqlite:x", "--until", "tomorrow"],
+            "write it in RFC 3339, as in 2026-01-01T12:00:00Z",
+        ),
+        (&["hold", "set", "a.example", "--store", "sqlite:x", "--from", "1969-12-31T23:59:59Z"], "no instant since 1970"),
+        (&["hold", "set", "a.example", "--store", "sqlite:x", "--for", "a while"], "\"a while\" is no duration"),
+        (
+            &["hold", "set", "a.example", "--store", "sqlite:x", "--for", "1h", "--until", "2026-01-01T12:00:00Z"],
+            "cannot be used with",
+        ),
+        (
+            &["hold", "release", "a.example", "--store", "sqlite:x", "--until", "2026-01-01T12:00:00Z"],
+            "unexpected argument '--until'",
+        ),
+        (&["hold", "release", "--store", "sqlite:x"], "<DESTINATION>"),
+        (&["destinations", "--store", "sqlite:x", "--limit", "0"], "0 is not in 1..=1000"),
+        (&["dead-letters", "--store", "sqlite:x", "--limit", "many"], "invalid digit"),
+        (&["dead-letter", "--store", "sqlite:x"], "a similar subcommand exists: 'dead-letters'"),
         (&[], "Usage: restante"),
     ] {
         let done: Done = program(&folder).args(arguments).output().expect("the program").into();

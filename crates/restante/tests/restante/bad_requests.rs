@@ -26,9 +26,17 @@ fn without_the_token_nothing_is_told_and_nothing_is_done() {
     let short = &TOKEN[1..];
     let wrong = "the token is not the right one";
     for (token, message) in [(None, "there is no token"), (Some("wrong"), wrong), (Some(short), wrong), (Some(""), wrong)] {
-        for (method, path) in
-            [("POST", SENDS), ("GET", "/v1/depth"), ("DELETE", "/v1/depth"), ("GET", "/nowhere"), ("GET", "/healthz/")]
-        {
+        for (method, path) in [
+            ("POST", SENDS),
+            ("GET", "/v1/depth"),
+            ("DELETE", "/v1/depth"),
+            ("PUT", "/v1/holds"),
+            ("POST", "/v1/holds/release"),
+            ("GET", "/v1/destinations"),
+            ("GET", "/v1/dead-letters"),
+            ("GET", "/nowhere"),
+            ("GET", "/healthz/"),
+        ] {
             let answer = server.client.ask(method, path, token, body);
             assert_eq!((answer.status, answer.code(), answer.message()), (401, "unauthorized", message), "{method} {path}");
             assert!(answer.head.contains("\r\nwww-authenticate: bearer"), "{}", answer.head);
@@ -104,6 +112,12 @@ fn a_value_out_of_its_bounds_is_named() {
         ("/v1/entries?cursor=AAAA", "\"AAAA\" is no cursor of this backlog"),
         ("/v1/depth?verbose", "there is no parameter \"verbose\""),
         ("/v1/quarantine?limit=-1", "limit is \"-1\""),
+        ("/v1/destinations?limit=0", "limit is \"0\""),
+        ("/v1/destinations?cursor=AAAA", "\"AAAA\" is no cursor of this backlog"),
+        ("/v1/destinations?destination=a.invalid", "there is no parameter \"destination\""),
+        ("/v1/dead-letters?limit=1001", "limit is \"1001\""),
+        ("/v1/dead-letters?cursor=AAAA", "\"AAAA\" is no cursor of this backlog"),
+        ("/v1/dead-letters?reason=expired", "there is no parameter \"reason\""),
     ] {
         let answer = server.ask("GET", path, "");
         assert_eq!((answer.status, answer.code()), (400, "invalid_request"), "{path}: {answer:?}");
@@ -116,6 +130,59 @@ fn a_value_out_of_its_bounds_is_named() {
     let answer = server.ask("PUT", "/v1/intake", r#"{"intake":"ajar"}"#);
     assert_eq!((answer.status, answer.code()), (400, "invalid_json"));
     assert_eq!(bed.ask(&["depth"])["entries"], 0);
+}
+
+#[test]
+fn a_notice_that_says_nothing_is_refused_and_nothing_is_held() {
+    let bed = Bed::with_store();
+    let server = bed.serve(&[]);
+    for (path, method, body, code, message) in [
+        ("/v1/holds", "PUT", "{}", "invalid_json", "missing field `destination`"),
+        ("/v1/holds", "PUT", r#"{"destination":7}"#, "invalid_json", "invalid type: integer"),
+        ("/v1/holds", "PUT", r#"{"destination":"a.invalid","for":"1h"}"#, "invalid_json", "unknown field `for`"),
+        ("/v1/holds", "PUT", r#"{"destination":""}"#, "invalid_request", "\"\" is no destination: empty host"),
+        ("/v1/holds", "PUT", r#"{"destination":"ftp://a.invalid"}"#, "invalid_request", "it is neither http nor https"),
+        ("/v1/holds", "PUT", r#"{"destination":"a.invalid b"}"#, "invalid_request", "white space or control characters"),
+        ("/v1/holds", "PUT", r#"{"destination":"https://ada:x7x@a.invalid"}"#, "invalid_request", "it holds credentials"),
+        (
+            "/v1/holds",
+            "PUT",
+            r#"{"destination":"a.invalid","from":"now"}"#,
+            "invalid_request",
+            "from is \"now\", which is no instant",
+        ),
+        (
+            "/v1/holds",
+            "PUT",
+            r#"{"destination":"a.invalid","until":""}"#,
+            "invalid_request",
+            "until is \"\", which is no instant",
+        ),
+        (
+            "/v1/holds",
+            "PUT",
+            r#"{"destination":"a.invalid","until":"2020-01-01T00:00:00Z"}"#,
+            "invalid_request",
+            "the hold of https://a.invalid would end at 2020-01-01T00:00:00Z, and begins at ",
+        ),
+        (
+            "/v1/holds",
+            "PUT",
+            r#"{"destination":"a.invalid","from":"2090-01-01T00:00:00Z","until":"2090-01-01T00:00:00Z"}"#,
+            "invalid_request",
+            "would end at 2090-01-01T00:00:00Z, and begins at 2090-01-01T00:00:00Z",
+        ),
+        ("/v1/holds/release", "POST", "[", "invalid_json", "EOF while parsing"),
+        ("/v1/holds/release", "POST", r#"{"destination":"::"}"#, "invalid_request", "\"::\" is no destination"),
+        ("/v1/holds/release", "POST", r#"{"destination":"a.invalid","until":null}"#, "invalid_json", "unknown field `until`"),
+        ("/v1/holds/release", "POST", r#"{"destination":"a.invalid","from":"12:00"}"#, "invalid_request", "from is \"12:00\""),
+    ] {
+        let answer = server.ask(method, path, body);
+        assert_eq!((answer.status, answer.code()), (400, code), "{body}: {answer:?}");
+        assert!(answer.message().contains(message) && !answer.message().contains("x7x"), "{body}: {answer:?}");
+        assert!(!answer.body["what_to_do"].as_str().unwrap_or_default().is_empty());
+    }
+    assert_eq!(server.ask("GET", "/v1/destinations", "").body["destinations"], serde_json::json!([]));
 }
 
 #[test]
@@ -156,9 +223,13 @@ fn an_id_of_nothing_is_unknown() {
 #[test]
 fn a_wrong_method_names_the_right_ones_and_a_wrong_path_is_unknown() {
     let server = Bed::with_store().serve(&[]);
-    for (method, path, allowed) in
-        [("GET", SENDS, "post"), ("DELETE", "/v1/intake", "put"), ("PUT", "/v1/depth", "get"), ("POST", "/v1/quarantine", "get")]
-    {
+    for (method, path, allowed) in [
+        ("GET", SENDS, "post"),
+        ("DELETE", "/v1/intake", "put"),
+        ("PUT", "/v1/depth", "get"),
+        ("POST", "/v1/quarantine", "get"),
+        ("DELETE", "/v1/holds", "put"),
+    ] {
         let answer = server.ask(method, path, "");
         assert_eq!((answer.status, answer.code()), (405, "method_not_allowed"), "{method} {path}");
         let allow = answer.head.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap_or_default().to_owned();

@@ -7,6 +7,8 @@ mod bad_stores;
 mod bed;
 mod clocks;
 mod commands;
+mod dead_letters;
+mod holds;
 mod http;
 mod keys;
 mod openapi;

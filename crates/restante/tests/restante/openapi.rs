@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use restante::Fault;
-use restante::api::{OPENAPI, Operation, RunOnceBody, SendBody, SetIntakeBody};
+use restante::api::{OPENAPI, Operation, ReleaseHoldBody, RunOnceBody, SendBody, SetHoldBody, SetIntakeBody};
 use restante::fault::Code;
 use restante::views::{
-    AcceptedView, DepthView, DoneView, EntriesView, EntryView, FaultView, HealthView, IntakeView, QuarantinesView, RunView,
+    AcceptedView, DeadLettersView, DepthView, DestinationView, DestinationsView, DoneView, EntriesView, EntryView, FaultView,
+    HealthView, IntakeView, QuarantinesView, RunView,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -88,6 +89,8 @@ fn the_server_accepts_every_example_of_a_request() {
             }
             Operation::RunOnce => examples(body).iter().for_each(read::<RunOnceBody>),
             Operation::SetIntake => examples(body).iter().for_each(read::<SetIntakeBody>),
+            Operation::SetHold => examples(body).iter().for_each(read::<SetHoldBody>),
+            Operation::ReleaseHold => examples(body).iter().for_each(read::<ReleaseHoldBody>),
             Operation::Health
             | Operation::Depth
             | Operation::Entries
@@ -95,7 +98,9 @@ fn the_server_accepts_every_example_of_a_request() {
             | Operation::Drained
             | Operation::Quarantine
             | Operation::Revive
-            | Operation::DropQuarantined => assert!(body.is_null(), "{operation:?} has no body"),
+            | Operation::DropQuarantined
+            | Operation::DeadLetters
+            | Operation::Destinations => assert!(body.is_null(), "{operation:?} has no body"),
         }
     }
 }
@@ -116,6 +121,9 @@ fn every_example_of_an_answer_is_one() {
             Operation::SetIntake => read::<IntakeView>,
             Operation::Quarantine => read::<QuarantinesView>,
             Operation::Revive | Operation::DropQuarantined => read::<DoneView>,
+            Operation::DeadLetters => read::<DeadLettersView>,
+            Operation::Destinations => read::<DestinationsView>,
+            Operation::SetHold | Operation::ReleaseHold => read::<DestinationView>,
         };
         examples(done).iter().for_each(is_read);
         for code in operation.faults() {

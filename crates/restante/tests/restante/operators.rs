@@ -8,17 +8,17 @@ use serde_json::Value;
 use crate::bed::Bed;
 use crate::receiver::Receiver;
 
-fn keys() -> Keys {
+pub(crate) fn keys() -> Keys {
     Keys::new(&Config { counter_slots: 128, ..Config::new(1) })
 }
 
-fn entry_id(text: &str) -> EntryId {
+pub(crate) fn entry_id(text: &str) -> EntryId {
     let send = u128::from_str_radix(&text[..32], 16).expect("an id");
     EntryId { send: SendId::from_bytes(send.to_be_bytes()), index: 0 }
 }
 
 /// Changes the record under `key` behind the store's back, as a damaged disk would.
-fn alter(bed: &Bed, key: &[u8], change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) {
+pub(crate) fn alter(bed: &Bed, key: &[u8], change: impl FnOnce(Vec<u8>) -> Option<Vec<u8>>) {
     let db = Connection::open(bed.path("backlog.sqlite")).expect("the database");
     let find = "SELECT value FROM kv WHERE key = ?1";
     let value: Vec<u8> = db.query_row(find, params![key], |row| row.get(0)).expect("the record");
@@ -108,22 +108,11 @@ fn due_row(bed: &Bed, id: &str) -> Vec<u8> {
     keys().due("https://a.invalid", vest_at, entry_id(id)).as_bytes().to_vec()
 }
 
-/// Holds a destination, as a server that embeds the backlog would.
-fn hold(bed: &Bed, url: &str) {
-    use restante_core::machine::{Post, PostResult};
-    let store = restante_kv_sqlite::SqliteKv::builder(bed.path("backlog.sqlite")).open().expect("the store");
-    let nobody = tower::service_fn(|_: Post| async { Ok::<_, std::convert::Infallible>(PostResult::Unknown) });
-    let config = Config { counter_slots: 128, ..Config::new(7 * 86_400_000) };
-    let backlog = restante_driver::Backlog::builder(std::sync::Arc::new(store), config, nobody).build().expect("a backlog");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    runtime.block_on(backlog.set_hold(url, None, None)).expect("a hold");
-}
-
 #[test]
 fn what_keeps_an_entry_back_stands_beside_it() {
     let bed = Bed::with_store();
     let (held, free) = (bed.send("https://a.invalid/inbox", "x"), bed.send("https://b.invalid/inbox", "x"));
-    hold(&bed, "https://a.invalid/");
+    bed.ask(&["hold", "set", "https://a.invalid/"]);
     let shown = bed.ask(&["inspect", &held]);
     assert_eq!((&shown["wait"], &shown["blocked"]["by"]), (&"new".into(), &"held".into()), "{shown}");
     assert!(shown["blocked"]["until"].as_str().is_some_and(|until| until.ends_with('Z')), "{shown}");

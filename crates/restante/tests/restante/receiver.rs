@@ -22,7 +22,12 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// Answers everything with this status.
     pub(crate) fn answering(status: u16) -> Self {
-        Self::start(Some(status))
+        Self::start(Some(format!("{status} Done")))
+    }
+
+    /// Answers everything with 429, and asks for a pause of this many seconds.
+    pub(crate) fn pausing(seconds: u64) -> Self {
+        Self::start(Some(format!("429 Slower\r\nRetry-After: {seconds}")))
     }
 
     /// Reads everything and never answers.
@@ -30,15 +35,15 @@ impl Receiver {
         Self::start(None)
     }
 
-    fn start(status: Option<u16>) -> Self {
+    fn start(answer: Option<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let arrived = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&arrived);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let noted = Arc::clone(&noted);
-                std::thread::spawn(move || receive(stream, status, &noted));
+                let (noted, answer) = (Arc::clone(&noted), answer.clone());
+                std::thread::spawn(move || receive(stream, answer.as_deref(), &noted));
             }
         });
         Self { port, arrived }
@@ -63,7 +68,7 @@ impl Receiver {
     }
 }
 
-fn receive(stream: TcpStream, status: Option<u16>, arrived: &Mutex<Vec<Arrived>>) -> Option<()> {
+fn receive(stream: TcpStream, answer: Option<&str>, arrived: &Mutex<Vec<Arrived>>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     loop {
         let mut head = String::new();
@@ -78,8 +83,8 @@ fn receive(stream: TcpStream, status: Option<u16>, arrived: &Mutex<Vec<Arrived>>
         reader.read_exact(&mut body).ok()?;
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
         arrived.lock().ok()?.push(Arrived { path, head, body: String::from_utf8_lossy(&body).into_owned() });
-        match status {
-            Some(status) => write!(&stream, "HTTP/1.1 {status} Done\r\nContent-Length: 0\r\n\r\n").ok()?,
+        match answer {
+            Some(answer) => write!(&stream, "HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n").ok()?,
             None => std::thread::sleep(Duration::from_secs(60)),
         }
     }
