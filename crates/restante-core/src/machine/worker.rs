@@ -394,6 +394,9 @@ impl Worker {
                 SweepEnd::Completed { .. } => self.report(true, pass, out),
                 SweepEnd::NotProved => self.report(true, pass, out),
             }
+        } else if let SweepEnd::Completed { taken_over: true, .. } = end {
+            // What lies before its place was seen any time ago.
+            self.begin_sweep(out, local);
         } else {
             let half_ms = self.env.config.sweep_interval_ms / 2;
             self.push_sleep(TaskId::SWEEP, "sweep-idle", Io::Sleep { ms: half_ms, jitter_ms: half_ms / 2, wakeable: false }, out);

@@ -401,7 +401,13 @@ impl Auditor {
     pub(crate) fn check_bounds(&mut self, store: &restante_kv::Model, calm_since: StoreTime, at: SimTime, now: StoreTime) {
         let config = self.env.config.clone();
         let sweeps_ms = 2 * config.sweep_interval_ms + self.look_slack_ms;
-        let held_ms = config.held_recheck_interval_ms + config.poll_interval_ms + config.resume_jitter_ms + self.look_slack_ms;
+        // What has lost its index rows is the sweep's to find.
+        let found_anew_ms = if self.index_lost_at_all { sweeps_ms } else { 0 };
+        let held_ms = config.held_recheck_interval_ms
+            + config.poll_interval_ms
+            + config.resume_jitter_ms
+            + self.look_slack_ms
+            + found_anew_ms;
         let found_ms = config.poll_interval_ms + self.pass_ms + self.look_slack_ms;
         // What index rows are missing of is the sweep's to find, and what hosts keep waiting is judged by how long it takes.
         let is_found = self.is_served && !self.index_lost_at_all && self.ailing_count == 0;
