@@ -1,5 +1,6 @@
 //! Keeping the index true: due rows, lanes and pointers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use restante_core_derive::VisitAtoms;
@@ -29,15 +30,20 @@ impl RepairIndex {
         let due = p.env.keys.due(&entry.destination, entry.vest_at, self.id);
         let destination = p.env.keys.destination(&entry.destination);
         p.need(&[due.clone(), destination.clone()])?;
-        // The pointer of a destination whose work is kept back was moved to when it is looked at again, past its entries.
-        let block = p.hint::<Destination>(&destination)?.and_then(|known| known.block_at(p.now(), &p.env.config));
-        let look_at = block.map_or(StoreTime::default(), |(_, until)| look_again_at(&entry.destination, until, &p.env.config));
-        let pointer = p.env.keys.pointer(&entry.destination, entry.vest_at.max(look_at));
-        p.need(std::slice::from_ref(&pointer))?;
+        // The pointer of a destination whose work is or was kept back stands where that is looked at, past its entries; until
+        // somebody has looked, where it stood before.
+        let known = p.hint::<Destination>(&destination)?.unwrap_or_default();
+        let (now, config) = (p.now(), &p.env.config);
+        let looks = known.looks_at(&entry.destination, now, config).into_iter().chain([StoreTime::default()]);
+        let pointers: BTreeSet<Key> = looks.map(|at| p.env.keys.pointer(&entry.destination, entry.vest_at.max(at))).collect();
+        let pointers: Vec<Key> = pointers.into_iter().collect();
+        p.need(&pointers)?;
         // The scan that suggested this is older than this snapshot: the entry may have moved on, rows and all.
-        if p.version(&due).is_some() && p.version(&pointer).is_some() {
+        if p.version(&due).is_some() && pointers.iter().any(|pointer| p.version(pointer).is_some()) {
             return Err(Rejection::NotNeeded.into());
         }
+        let owed = known.block_at(now, config).map(|(_, until)| look_again_at(&entry.destination, until, config));
+        let pointer = p.env.keys.pointer(&entry.destination, entry.vest_at.max(owed.unwrap_or_default()));
         if p.version(&due).is_none() {
             let _absent = p.guard::<DueRow>(&due)?;
             p.put(due, &DueRow { lane: entry.lane.clone() }, Guard::Checked);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use restante_core::keys::Kind;
 use restante_core::machine::{DeliveryEnd, Failure, destination_page, destination_range};
-use restante_core::plan::{HoldNotice, SetHold, Settled, Wake};
+use restante_core::plan::{HoldNotice, RepairIndex, SetHold, Settled, Wake};
 use restante_core::record::{Block, DeadLetter, Destination, DropReason, HoldInterval, Record, WaitReason};
 use restante_core::{Command, Config, Effect, Rejection};
 use restante_kv::StoreTime;
@@ -315,4 +315,65 @@ proptest! {
         let counted = held[from as usize..to as usize].iter().filter(|held| **held).count() as u64;
         prop_assert_eq!(destination.hold_credit_ms(start().plus_ms(from), start().plus_ms(to)), counted);
     }
+}
+
+/// Whether the sweep or the doctor would find that the index leads to none of these entries.
+fn assert_nothing_is_missing(bed: &mut Bed, entries: &[(u8, u32)], when: &str) {
+    for (send, index) in entries {
+        let repair = Command::RepairIndex(RepairIndex { id: entry_id(*send, *index) });
+        assert_eq!(bed.run(repair), Err(Failure::Rejected(Rejection::NotNeeded)), "{when}: {send}.{index}");
+    }
+}
+
+/// The pointer of a destination moves when somebody looks. Until then nothing is missing either.
+#[test]
+fn holds_pauses_and_circuits_leave_nothing_that_looks_like_a_missing_row() {
+    let three = || {
+        let mut bed = Bed::new(Config { breaker_failures: 2, ..config() });
+        bed.accept(send(1, &["a.example/1"]));
+        bed.now_ms += 2_500;
+        bed.accept(send(2, &["a.example/2"]));
+        bed.accept(send(3, &["a.example/3"]));
+        bed
+    };
+    let all = [(1, 0), (2, 0), (3, 0)];
+
+    for is_met in [false, true] {
+        let mut bed = three();
+        hold_for(&mut bed, 200_000);
+        if is_met {
+            bed.once(1, 10);
+        }
+        assert_nothing_is_missing(&mut bed, &all, "held");
+        if is_met {
+            bed.now_ms += 61_000;
+            assert_nothing_is_missing(&mut bed, &all, "to be looked at again");
+        }
+        let mut ended = Bed::new(bed.env.config.clone());
+        (ended.model, ended.now_ms) = (bed.model.clone(), bed.now_ms + 200_000);
+        if !is_met {
+            assert_nothing_is_missing(&mut ended, &all, "the hold ended");
+        }
+        release(&mut bed);
+        assert_nothing_is_missing(&mut bed, &all, "released");
+    }
+
+    let mut bed = three();
+    bed.answers.push_back(crate::bed::retry_after(3_000));
+    bed.once(1, 1);
+    let left: Vec<(u8, u32)> = all.into_iter().filter(|(send, _)| bed.entry(*send, 0).is_some()).collect();
+    assert_nothing_is_missing(&mut bed, &left, "paused");
+    bed.once(1, 10);
+    assert_nothing_is_missing(&mut bed, &left, "paused, and looked at");
+    bed.now_ms += 4_000;
+    assert_nothing_is_missing(&mut bed, &left, "the pause ended");
+
+    let mut bed = three();
+    bed.answers.extend([status(503), status(503)]);
+    bed.once(1, 2);
+    assert_nothing_is_missing(&mut bed, &all, "the circuit opened");
+    bed.once(1, 10);
+    assert_nothing_is_missing(&mut bed, &all, "the circuit is open, and was met");
+    bed.now_ms += bed.env.config.breaker_recovery_ms;
+    assert_nothing_is_missing(&mut bed, &all, "a probe is admitted");
 }
