@@ -195,7 +195,11 @@ impl From<StoreError> for Fault {
 
 impl Fault {
     fn unknown(message: impl Into<String>) -> Self {
-        Self::new(Code::OutcomeUnknown, message, "repeat the same request: it is done once")
+        Self::new(
+            Code::OutcomeUnknown,
+            message,
+            "repeat the same request, a send under the same idempotency key: that is harmless",
+        )
     }
 }
 

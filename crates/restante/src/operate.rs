@@ -13,7 +13,7 @@ use restante_core::plan::NAME_BYTES_MAX;
 use restante_core::record::{Destination, Intake, Record as _};
 use restante_driver::{Backlog, RunOutcome};
 use restante_kv::{Check, Expect, Guard, Mutation, StoreError, StoreTime, Txn, Write};
-use url::{Origin, Url};
+use url::{Host, Origin, Url};
 
 use crate::fault::{Code, Fault};
 use crate::views::{Destinations, instant, read_cursor, read_entry_id};
@@ -218,12 +218,28 @@ fn read_destination(text: &str) -> Result<String, Fault> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(wrong("it holds white space or control characters"));
     }
-    let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+    let is_url = text.contains("://");
+    if !is_url && ["http:", "https:"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme)) {
+        return Err(wrong("two slashes belong behind its scheme"));
+    }
+    let url = if is_url { text.to_owned() } else { format!("https://{text}") };
     let url = Url::parse(&url).map_err(|error| wrong(&error.to_string()))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong("it holds credentials"));
     }
     let origin @ Origin::Tuple(..) = url.origin() else { return Err(wrong("it is neither http nor https")) };
+    // What the URL standard takes, and nobody means: a wildcard, a label that is missing, an address that was none as written.
+    let host = url.host_str().unwrap_or_default();
+    let is_named = |host: &str| host.split('.').all(|label| !label.is_empty() && label.len() <= 63 && label != "-");
+    let is_plain = match url.host() {
+        Some(Host::Domain(host)) => !host.contains('*') && is_named(host),
+        Some(Host::Ipv4(_)) => text.contains(host),
+        Some(Host::Ipv6(_)) => true,
+        None => false,
+    };
+    if !is_plain || url.port() == Some(0) {
+        return Err(wrong("it names no host"));
+    }
     let destination = origin.ascii_serialization();
     match url.scheme() {
         "http" | "https" if destination.len() <= NAME_BYTES_MAX => Ok(destination),
@@ -246,7 +262,7 @@ async fn store_now(backlog: &Backlog) -> Result<StoreTime, Fault> {
 async fn known_of(backlog: &Backlog, destination: &str) -> Result<DestinationRow, Fault> {
     let page = backlog.destinations(Some(backlog.env().keys.destination(destination)), 1).await.map_err(|error| {
         let message = format!("the notice about {destination} was committed, and what is known now cannot be read ({error})");
-        Fault::new(Code::OutcomeUnknown, message, "repeat the same request: it is done once; or list destinations")
+        Fault::new(Code::OutcomeUnknown, message, "list destinations, or repeat the same request: that is harmless")
     })?;
     let known = page.rows.into_iter().find(|row| &*row.destination == destination);
     // Nothing is kept of a destination of which nothing is known: then no instant matters.
@@ -259,7 +275,7 @@ fn about_hold(destination: &str, failure: Failure) -> Fault {
     match failure {
         Failure::Rejected(Rejection::Invalid(why)) => {
             let message = format!("the notice about {destination} is refused: {why}");
-            Fault::new(Code::InvalidRequest, message, "release its holds, and set the one that matters")
+            Fault::new(Code::Refused, message, "release the later ones (from an instant on), and set those that matter")
         }
         other => other.into(),
     }
@@ -334,7 +350,24 @@ mod tests {
     #[test]
     fn what_is_no_destination_is_refused_and_credentials_are_not_repeated() {
         let long = format!("{}.example", "a".repeat(600));
-        for text in ["", "https://", "a b", "a.example\n", "ftp://a.example", "file:///x", "a.example:port", "::1", &long] {
+        for text in [
+            "",
+            "https://",
+            "a b",
+            "a.example\n",
+            "ftp://a.example",
+            "file:///x",
+            "a.example:port",
+            "::1",
+            "*.example",
+            "https:/a.example",
+            "1",
+            ".",
+            "a..b",
+            "a.example:0",
+            "-",
+            &long,
+        ] {
             let fault = read_destination(text).expect_err(text);
             assert_eq!((fault.code, fault.what_to_do.as_str()), (Code::InvalidRequest, "give https://host, or the host alone"));
         }

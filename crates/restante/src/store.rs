@@ -71,6 +71,11 @@ impl StoreUrl {
                 if settings.group_max > 0 {
                     builder = builder.group_max(settings.group_max);
                 }
+                // What was cut off to nothing must not look like an empty backlog.
+                if !options.create && path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0) {
+                    let message = format!("the file {path:?} is empty");
+                    return Err(refused(message, "restore it, or give --create to begin a new store there"));
+                }
                 if settings.readers > 0 {
                     builder = builder.readers(settings.readers);
                 }

@@ -66,7 +66,7 @@ impl SetHold {
         let holds = self.changed(&known, now, p.env.config.hold_cap_ms)?;
         let mut after = Destination { holds, ..known.clone() };
         if !after.forget_old_holds(now) {
-            return Err(Rejection::Invalid(format!("more than {} holds to come", Destination::HOLDS_MAX)).into());
+            return Err(Rejection::Invalid(format!("more than {} holds for now and later", Destination::HOLDS_MAX)).into());
         }
         if after != known {
             if after == Destination::default() {

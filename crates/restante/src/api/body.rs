@@ -20,10 +20,16 @@ pub(super) async fn json<T: DeserializeOwned>(request: Request, bytes_max: usize
             return Err(Fault::new(Code::RequestTimeout, message, "send it at once"));
         }
     };
-    serde_json::from_slice(&body).map_err(|error| {
-        let message = format!("the body is not the JSON that is asked for: {error}");
+    let wrong = |why: &dyn std::fmt::Display| {
+        let message = format!("the body is not the JSON that is asked for: {why}");
         Fault::new(Code::InvalidJson, message, "see `restante openapi` for what is")
-    })
+    };
+    let read = serde_json::from_slice(&body).map_err(|error| wrong(&error))?;
+    // An array is taken for an object whose fields stand in order.
+    if body.trim_ascii_start().first() == Some(&b'[') {
+        return Err(wrong(&"it is an array, and an object is needed"));
+    }
+    Ok(read)
 }
 
 async fn read(request: Request, bytes_max: usize) -> Result<Vec<u8>, Fault> {

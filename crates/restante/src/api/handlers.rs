@@ -74,7 +74,7 @@ fn ended<T>(result: Result<Result<T, Fault>, JoinError>) -> Result<T, Fault> {
 
 fn late_commit() -> Fault {
     let message = format!("the store has not answered within {} s", ANSWER_TIME_MAX.as_secs());
-    Fault::new(Code::OutcomeUnknown, message, "repeat the same request, a send under the same idempotency key: it is done once")
+    Fault::new(Code::OutcomeUnknown, message, "repeat the same request, a send under the same idempotency key: that is harmless")
 }
 
 fn late_look() -> Fault {

@@ -140,7 +140,8 @@ impl Operation {
             }
             Self::Entry => [LOOK, &[], &[Code::UnknownId]],
             Self::Send => [COMMIT, BODY, &[Code::InvalidInbox, Code::IdempotencyConflict, Code::Refused, Code::IntakeClosed]],
-            Self::SetIntake | Self::SetHold | Self::ReleaseHold => [COMMIT, BODY, &[]],
+            Self::SetIntake | Self::ReleaseHold => [COMMIT, BODY, &[]],
+            Self::SetHold => [COMMIT, BODY, &[Code::Refused]],
             Self::Revive | Self::DropQuarantined => [COMMIT, &[], &[Code::UnknownId, Code::Refused]],
             Self::RunOnce => {
                 [&[Code::Unauthorized, Code::Internal, Code::StoreUnavailable, Code::OutcomeUnknown, Code::Busy], BODY, &[]]

@@ -271,10 +271,13 @@ pub(super) struct IntakeArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum IntakeAct {
     /// Accept sends
+    #[command(after_help = EXIT_CODES)]
     Open(Common),
     /// Refuse sends, in every process, from the moment this returns
+    #[command(after_help = EXIT_CODES)]
     Close(Common),
     /// Say whether sends are accepted
+    #[command(after_help = EXIT_CODES)]
     Show(Common),
 }
 
@@ -287,12 +290,16 @@ pub(super) struct QuarantineArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum QuarantineAct {
     /// Show what was put aside
+    #[command(after_help = EXIT_CODES)]
     List(ListArgs),
     /// Show one record
+    #[command(after_help = EXIT_CODES)]
     Show(OfRecord),
     /// Drop one record now
+    #[command(after_help = EXIT_CODES)]
     Drop(OfRecord),
     /// Make one record an entry again, at the front of its lane
+    #[command(after_help = EXIT_CODES)]
     Revive(OfRecord),
 }
 
@@ -322,8 +329,10 @@ pub(super) struct HoldArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum HoldAct {
     /// Keep what goes to a destination, and post nothing there meanwhile
+    #[command(after_help = EXIT_CODES)]
     Set(HoldSetArgs),
     /// Deliver there again, whatever was said before
+    #[command(after_help = EXIT_CODES)]
     Release(NoticeArgs),
 }
 
@@ -376,12 +385,16 @@ pub(super) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysAct {
     /// Seal a private key under a name, in the place of one that is there
+    #[command(after_help = EXIT_CODES)]
     Add(KeysAddArgs),
     /// Show the names, and which master key seals each
+    #[command(after_help = EXIT_CODES)]
     List(Common),
     /// Remove a key
+    #[command(after_help = EXIT_CODES)]
     Remove(OfKey),
     /// Seal every key anew with the master key that seals
+    #[command(after_help = EXIT_CODES)]
     Rotate(Common),
 }
 

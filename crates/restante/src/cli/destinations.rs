@@ -2,7 +2,7 @@
 
 use super::args::ListArgs;
 use super::output::Output;
-use super::table::{more, table};
+use super::table::{more, plain, table};
 use crate::Exit;
 use crate::fault::Fault;
 use crate::operate;
@@ -34,7 +34,7 @@ fn page_text(page: &DestinationsView) -> String {
     let head = ["destination", "circuit", "failures", "probe at", "paced until", "held"];
     let mut text = table(head, page.destinations.iter().map(row).collect());
     for unreadable in &page.unreadable {
-        text += &format!("{}  cannot be read: {}\n", unreadable.destination, unreadable.why);
+        text += &format!("{}  cannot be read: {}\n", plain(&unreadable.destination), unreadable.why);
     }
     text += &more(page.next_cursor.as_deref());
     text

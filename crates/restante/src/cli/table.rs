@@ -24,8 +24,11 @@ pub(super) fn more(next_cursor: Option<&str>) -> String {
     next_cursor.map(|cursor| format!("there may be more: --cursor {cursor}\n")).unwrap_or_default()
 }
 
-fn plain(cell: &str) -> String {
-    cell.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+/// What could move a terminal's cursor, or turn the order of what it shows around, is spelled out.
+pub(super) fn plain(cell: &str) -> String {
+    let is_hidden =
+        |c: char| c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    cell.chars().flat_map(|c| if is_hidden(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 #[cfg(test)]
@@ -36,6 +39,7 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell_and_no_cell_moves_the_cursor() {
         let rows = vec![["1".to_owned(), "a\u{1b}[2Jb".to_owned()], ["long".to_owned(), String::new()]];
         assert_eq!(table(["id", "key"], rows), "id    key\n1     a\\u{1b}[2Jb\nlong\n");
+        assert_eq!(plain("a\u{202e}b"), "a\\u{202e}b");
         assert_eq!(list(&[("a", "1".to_owned()), ("long", "2".to_owned())]), "a     1\nlong  2\n");
     }
 }

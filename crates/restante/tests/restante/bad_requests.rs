@@ -172,6 +172,7 @@ fn a_notice_that_says_nothing_is_refused_and_nothing_is_held() {
             "invalid_request",
             "would end at 2090-01-01T00:00:00Z, and begins at 2090-01-01T00:00:00Z",
         ),
+        ("/v1/holds", "PUT", r#"["a.invalid",null,null]"#, "invalid_json", "it is an array"),
         ("/v1/holds/release", "POST", "[", "invalid_json", "EOF while parsing"),
         ("/v1/holds/release", "POST", r#"{"destination":"::"}"#, "invalid_request", "\"::\" is no destination"),
         ("/v1/holds/release", "POST", r#"{"destination":"a.invalid","until":null}"#, "invalid_json", "unknown field `until`"),

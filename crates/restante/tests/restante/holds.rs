@@ -118,11 +118,11 @@ fn one_hold_too_many_is_refused_and_a_release_makes_room() {
         assert_eq!(set(n).code, 0);
     }
     let refused = set(17);
-    assert_eq!((refused.code, &refused.fault()["code"]), (2, &"invalid_request".into()));
-    let message = "the notice about https://a.example is refused: more than 16 holds to come";
+    assert_eq!((refused.code, &refused.fault()["code"]), (5, &"refused".into()));
+    let message = "the notice about https://a.example is refused: more than 16 holds for now and later";
     assert_eq!(
         (&refused.fault()["message"], &refused.fault()["what_to_do"]),
-        (&message.into(), &"release its holds, and set the one that matters".into())
+        (&message.into(), &"release the later ones (from an instant on), and set those that matter".into())
     );
     assert_eq!(bed.ask(&["hold", "release", "a.example"])["holds_to_come"], json!([]));
     assert_eq!(set(17).code, 0);
