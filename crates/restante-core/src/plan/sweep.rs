@@ -27,9 +27,10 @@ impl BeginSweep {
             state => state?,
         };
         if let Some(state) = &state {
-            // Its own earlier one is over: the store broke it off. Or it is this very one, whose commit was of unknown outcome: begun
-            // again, so that a late commit of the first try cannot land in the middle of it.
-            if state.taken_until > now && state.owner != self.owner {
+            if p.attempted && state.owner == self.owner && state.taken_until > now {
+                return Ok(Outcome::Sweep(state.place.clone()));
+            }
+            if state.taken_until > now {
                 return Err(Rejection::Taken.into());
             }
             if state.completed && now.since_ms(state.completed_from) < interval_ms {

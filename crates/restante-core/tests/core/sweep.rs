@@ -224,20 +224,6 @@ fn a_sweep_that_was_left_is_taken_over_where_it_had_come_to() {
     assert_eq!(whole - taken_over, 6, "{whole} pages, {taken_over} from the seventh on, at which the place was recorded");
 }
 
-/// Sequence: a sweep is broken off by the store; its owner begins another, and that commit lands late.
-#[test]
-fn an_owner_goes_on_with_its_own_sweep_and_no_late_beginning_lands_in_it() {
-    let mut bed = Bed::default();
-    let begin = || Command::BeginSweep(BeginSweep { owner: owner(1) });
-    bed.run(begin()).expect("begun");
-    bed.now_ms += 1_000;
-    bed.fault("begin-sweep", Fault::Late);
-    bed.run(begin()).expect("begun again");
-    let begun = state(&bed);
-    bed.land_late();
-    assert_eq!(state(&bed), begun);
-}
-
 #[test]
 fn what_another_saw_of_a_sweep_proves_nothing_to_a_run() {
     let mut bed = Bed::default();
