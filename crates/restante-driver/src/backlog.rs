@@ -202,7 +202,8 @@ impl Backlog {
         Ok(LegacyHandle::start(Arc::clone(&self.shared), side, Arc::new(path)))
     }
 
-    /// Works at most `limit` messages of the legacy queue off, as long as it hands some out: what cron calls. A future that is dropped leaves what it had in hand to whoever receives it when its time is over.
+    /// Works at most `limit` messages of the legacy queue off, as long as it hands some out: what cron calls. A future that is
+    /// dropped leaves what it had in hand to whoever receives it when its time is over.
     ///
     /// # Errors
     /// [`NoLegacyQueue`].
@@ -317,7 +318,8 @@ impl Backlog {
 
     // Operates.
 
-    /// Puts a quarantined delivery, or an intent (under [`EntryId::of_intent`]), back, due at once, at the front of its lane. Its retention is not extended.
+    /// Puts a quarantined delivery, or an intent (under [`EntryId::of_intent`]), back: to its own place
+    /// if its lane has not come to it yet, and due at once in front of its lane otherwise. Its retention is not extended.
     ///
     /// # Errors
     /// [`Failure::Rejected`] with [`Rejection::Gone`], [`Rejection::StillUnreadable`], or [`Rejection::Taken`] while the head

@@ -282,10 +282,8 @@ impl Sweep {
 
     /// Goes on where another had come to; at the beginning if that is no place of ours.
     fn go_on_at(&mut self, env: &Env, place: SweepPlace) {
-        let ranges = RANGES.iter().map(|kinds| range(env, *kinds)).enumerate();
-        let mut within =
-            ranges.filter(|(_, range)| range.start <= place.next && range.end.as_ref().is_none_or(|end| place.next < *end));
-        let Some((index, found)) = within.next() else { return };
+        let mut ranges = RANGES.iter().map(|kinds| range(env, *kinds)).enumerate();
+        let Some((index, found)) = ranges.find(|(_, range)| range.contains(&place.next)) else { return };
         (self.range_index, self.range) = (index, KeyRange { start: place.next, ..found });
         (self.skipped, self.taken_over) = (place.skipped, true);
     }
@@ -425,8 +423,8 @@ impl Sweep {
     }
 
     fn next_page(&mut self, env: &Env, local: LocalTime) -> SweepStep {
-        let end = self.range.end.as_ref();
-        if let Some(next) = self.next.take().filter(|next| end.is_none_or(|end| next < end)) {
+        // What a store says of a next page beyond the range is its end: behind it another range begins, or something else's.
+        if let Some(next) = self.next.take().filter(|next| self.range.contains(next)) {
             self.range.start = next;
             return self.scan();
         }

@@ -388,8 +388,9 @@ impl Worker {
             match end {
                 _ if more => self.report(true, pass, out),
                 SweepEnd::Fresh | SweepEnd::Completed { repaired: 0, taken_over: false } => self.report(false, pass, out),
-                // What was put back is looked for; and what somebody else saw of the sweep may be long ago: then another is due. Where every look finds another repair to make (a sweep that takes longer than
-                // its interval, beside a paced destination), the run ends all the same.
+                // What was put back is looked for; and what somebody else saw of the sweep may be long ago: then another is due.
+                // Where every look finds another repair to make (a sweep that takes longer than its interval, beside a paced
+                // destination), the run ends all the same.
                 SweepEnd::Completed { .. } if self.fruitless_passes <= FRUITLESS_PASSES_MAX => self.begin_pass(out, local),
                 SweepEnd::Completed { .. } => self.report(true, pass, out),
                 SweepEnd::NotProved => self.report(true, pass, out),

@@ -34,16 +34,17 @@ impl RepairIndex {
         // somebody has looked, where it stood before.
         let known = p.hint::<Destination>(&destination)?.unwrap_or_default();
         let (now, config) = (p.now(), &p.env.config);
-        let looks = known.looks_at(&entry.destination, now, config).into_iter().chain([StoreTime::default()]);
-        let pointers: BTreeSet<Key> = looks.map(|at| p.env.keys.pointer(&entry.destination, entry.vest_at.max(at))).collect();
+        let pointer_at = |at: StoreTime| p.env.keys.pointer(&entry.destination, entry.vest_at.max(at));
+        let owed = known.block_at(now, config).map(|(_, until)| look_again_at(&entry.destination, until, config));
+        let pointer = pointer_at(owed.unwrap_or_default());
+        let earlier = known.looks_owed_since(&entry.destination, now, config).into_iter().chain([StoreTime::default()]);
+        let pointers: BTreeSet<Key> = earlier.map(pointer_at).chain([pointer.clone()]).collect();
         let pointers: Vec<Key> = pointers.into_iter().collect();
         p.need(&pointers)?;
         // The scan that suggested this is older than this snapshot: the entry may have moved on, rows and all.
         if p.version(&due).is_some() && pointers.iter().any(|pointer| p.version(pointer).is_some()) {
             return Err(Rejection::NotNeeded.into());
         }
-        let owed = known.block_at(now, config).map(|(_, until)| look_again_at(&entry.destination, until, config));
-        let pointer = p.env.keys.pointer(&entry.destination, entry.vest_at.max(owed.unwrap_or_default()));
         if p.version(&due).is_none() {
             let _absent = p.guard::<DueRow>(&due)?;
             p.put(due, &DueRow { lane: entry.lane.clone() }, Guard::Checked);

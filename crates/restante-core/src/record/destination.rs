@@ -220,9 +220,9 @@ impl Destination {
         blocks.reduce(|(first, latest), (_, until)| (first, latest.max(until)))
     }
 
-    /// Where a pointer may stand that leads to what waits here, besides its own due times: where this is looked at again, or, if
-    /// nobody has looked since, where it should have been. Not long after `now`, or when a look is owed.
-    pub(crate) fn looks_at(&self, destination: &str, now: StoreTime, config: &Config) -> Vec<StoreTime> {
+    /// Where a pointer may stand that leads to what waits here, if nobody has looked since something here ended: at its end, or a
+    /// little later.
+    pub(crate) fn looks_owed_since(&self, destination: &str, now: StoreTime, config: &Config) -> Vec<StoreTime> {
         let again = |until| look_again_at(destination, until, config);
         let interval_ms = config.held_recheck_interval_ms.max(1);
         let rechecked = StoreTime::from_ms(now.as_ms() / interval_ms * interval_ms);
@@ -232,9 +232,8 @@ impl Destination {
             Some(Circuit::HalfOpen(probe)) => Some(probe.expires_at),
             None | Some(Circuit::Counting(_)) => None,
         };
-        let owed = self.block_at(now, config).map(|(_, until)| until);
         // A release puts a pointer where it happens; whoever looks puts one a little later.
-        let ends = [owed, Some(rechecked), Some(released), ended.filter(|at| *at <= now)];
+        let ends = [Some(rechecked), Some(released), ended.filter(|at| *at <= now)];
         ends.into_iter().flatten().map(again).chain([released]).collect()
     }
 

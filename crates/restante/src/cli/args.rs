@@ -298,7 +298,7 @@ pub(super) enum QuarantineAct {
     /// Drop one record now
     #[command(after_help = EXIT_CODES)]
     Drop(OfRecord),
-    /// Make one record an entry again, at the front of its lane
+    /// Make one record an entry again, in its place, or at the front of a lane that has passed it
     #[command(after_help = EXIT_CODES)]
     Revive(OfRecord),
 }
